@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +24,7 @@ from karat.tables.workspace import RunRow
 from karat.web import home
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import AppState
 from karat.web.home import Attention
-from karat.workflows.golden.status import Status
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace.stored_comparisons import Older
 from karat.workflows.workspace.workspace import Workspace, make_workspace
@@ -170,7 +168,7 @@ def test_a_gate_that_failed_last_is_named(
     settings = Settings(workspace, accounts=False, hosts=("127.0.0.1",))
     opened = create_app(settings)
     with TestClient(opened, base_url="http://127.0.0.1"):
-        found = list(home.failing_gates(opened.state.site, ()))
+        found = list(home.failing_gates(home.Seen(opened.state.site, ())))
     where = "/trends/nightly.jsonl?run="
     # 30 days before the newest gate: it may still be gated, once a month.
     assert [each.where for each in found] == [f"{where}weekly", *[f"{where}main"] * bool(words)]
@@ -263,8 +261,8 @@ def test_a_rater_is_sent_to_the_judging(client_of: ClientOf) -> None:
 def test_other_pages_add_what_they_watch(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gates(_site: AppState, found: Sequence[Status]) -> Iterable[Attention]:
-        yield Attention(f"{len(found)} gate <fails>", "/comparisons/1")
+    def gates(found: home.Seen) -> Iterable[Attention]:
+        yield Attention(f"{len(found.sets)} gate <fails>", "/comparisons/1")
 
     monkeypatch.setattr(home, "WATCHES", [gates])
     text = client_of("engineer").get("/").text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -17,7 +18,11 @@ from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
+from karat.tables.online.alerts import Alert
 from karat.tables.online.evaluation import OnlineResults
+from karat.tables.online.events import EventLog
+from karat.tables.release.gate import GateRow
+from karat.tables.release.history import Point
 from karat.tables.workspace import Headline
 from karat.web.first_steps import first_steps, loading, may_load_demo
 from karat.web.framework.auth import ARater
@@ -72,15 +77,49 @@ class Look:
     where: str  # without the base path
 
 
-Watch = Callable[[AppState, Sequence[Status]], Iterable[Attention]]
-"""Finds what needs attention, from the state of the app and the status of golden sets."""
+@dataclass(frozen=True)
+class Seen:
+    """What the page is made from; each part is read once, when it is needed."""
+
+    site: AppState
+    sets: Sequence[Status]  # of the golden sets that have pages
+
+    @cached_property
+    def log(self) -> EventLog | None:
+        with suppress(InputError):
+            return log_of(self.site.workspace)
+        return None
+
+    @cached_property
+    def alerts(self) -> Sequence[Alert]:
+        return current(self.site.workspace, now=self.site.clock())
+
+    @cached_property
+    def histories(self) -> Sequence[History]:
+        return histories_of(self.site.workspace)
+
+    @cached_property
+    def of_histories(self) -> Sequence[tuple[History, Mapping[str, Point]]]:
+        """The newest gate of each run of each history."""
+        return [(each, newest_gates(each)) for each in self.histories]
+
+    @cached_property
+    def gates(self) -> Mapping[str, Mapping[str, GateRow]]:
+        """The newest gate of each candidate of each golden set."""
+        return {each.name: newest_of_candidates(self.site.opened(each.name)) for each in self.sets}
 
 
-def worst_query(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+Watch = Callable[[Seen], Iterable[Attention]]
+"""Finds what needs attention."""
+
+
+def worst_query(seen: Seen) -> Iterable[Attention]:
     """The query that loses most searches of the usual period, if that is counted."""
+    if seen.log is None:
+        return
     with suppress(InputError):
-        log = log_of(site.workspace)
-        answer = start_computing(site, log, Worst(DayRange().within(log), NOTHING))
+        asked = Worst(DayRange().within(seen.log), NOTHING)
+        answer = start_computing(seen.site, seen.log, asked)
         first = next(iter([] if answer is None else answer["queries"]), None)
         if first and first["failed"]:
             counts = f"{first['failed']:,} of {first['searches']:,} searches"
@@ -88,9 +127,9 @@ def worst_query(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(what, "/online/queries#queries")
 
 
-def to_settle(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def to_settle(seen: Seen) -> Iterable[Attention]:
     """Disagreements, adjudications, and imported grades that raters contradict."""
-    for status in sets:
+    for status in seen.sets:
         here = address(status.name, "disagreements")
         if status.disagreements:
             count = counted(status.disagreements, "disagreement")
@@ -105,26 +144,26 @@ def to_settle(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(f"{count} contradicted by raters", where, status.name)
 
 
-def gone_stale(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def gone_stale(seen: Seen) -> Iterable[Attention]:
     """Judgments of documents whose text changed since."""
-    for status in sets:
+    for status in seen.sets:
         if status.stale:
             count = counted(status.stale, "judgment")
             where = address(status.name, "judgments", stale="yes")
             yield Attention(f"{count} of documents that have changed since", where, status.name)
 
 
-def to_judge(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def to_judge(seen: Seen) -> Iterable[Attention]:
     """Judgments waiting in the queues."""
-    for status in sets:
+    for status in seen.sets:
         if status.waiting:
             count = counted(status.waiting, "judgment")
             yield Attention(f"{count} to give", place(status.name, "karat judge"), status.name)
 
 
-def to_begin_or_freeze(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def to_begin_or_freeze(seen: Seen) -> Iterable[Attention]:
     """What a golden set still lacks: queries, pairs, an edition."""
-    for status in sets:
+    for status in seen.sets:
         for what, command in status.todo:
             if command.startswith(
                 ("karat golden choose", "karat golden pool", "karat golden import")
@@ -138,21 +177,21 @@ def to_begin_or_freeze(_site: AppState, sets: Sequence[Status]) -> Iterable[Atte
                 yield Attention(freeze, place(status.name, command), status.name)
 
 
-def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def failing_gates(seen: Seen) -> Iterable[Attention]:
     """Candidates and runs of histories whose newest gate failed or could not be run."""
     since: dict[str, int] = {}
-    for status in sets:
-        opened, lines = site.opened(status.name), []
-        newest = newest_of_candidates(opened)
+    for golden, newest in seen.gates.items():
+        lines = []
         since |= {name: row.time_us for name, row in newest.items()}
         failed = [row for row in newest.values() if row.verdict in _GATES]
-        for row in [*with_checks(opened, failed[: _MOST + 1]), *failed[_MOST + 1 :]]:
+        checked = with_checks(seen.site.opened(golden), failed[: _MOST + 1])
+        for row in [*checked, *failed[_MOST + 1 :]]:
             why = f": {brief(row.decides)}" if row.decides else ""
             what = f"Gate of {row.candidate} {_GATES[row.verdict]}{why}"
-            lines.append(Attention(what, f"/gates/{row.id}", status.name, about="search"))
+            lines.append(Attention(what, f"/gates/{row.id}", golden, about="search"))
         yield from _first(lines, "gates that failed", "/gates")
-    for history in histories_of(site.workspace):
-        for run, point in newest_gates(history).items():
+    for history, points in seen.of_histories:
+        for run, point in points.items():
             outcome = _GATES.get(point.verdict or "")
             # What is stored says which rule: a point of the same gate is not named again.
             if outcome is not None and time_of(point.time) > since.get(point.run, 0):
@@ -161,7 +200,7 @@ def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
                 yield Attention(what, where, history.name, about="search")
 
 
-def alerting(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+def alerting(seen: Seen) -> Iterable[Attention]:
     """Alerts that last, are not muted, and not resolved."""
     lines = [
         Attention(
@@ -169,14 +208,14 @@ def alerting(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
             f"/online/alerts/{each.id}",
             about="search",
         )
-        for each in current(site.workspace, now=site.clock())
+        for each in seen.alerts
     ]
     yield from _first(lines, "alerts", "/online/alerts")
 
 
-def in_flight(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+def in_flight(seen: Seen) -> Iterable[Attention]:
     """Releases in flight, with what comes next."""
-    for status in pipeline.in_flight(site.workspace, now=site.clock()):
+    for status in pipeline.in_flight(seen.site.workspace, now=seen.site.clock()):
         where = f"/releases/{quote(status.name, safe='')}"
         if status.problem:
             what = f"The switch of {status.name} is not where it should be: {status.problem}"
@@ -186,28 +225,28 @@ def in_flight(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
             yield Attention(what, where, about="release")
 
 
-def damaged_files(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def damaged_files(seen: Seen) -> Iterable[Attention]:
     """Damaged histories, and stored runs whose files are missing or damaged."""
-    for history in histories_of(site.workspace):
+    for history in seen.histories:
         if history.damaged:
             damage = counted(len(history.damaged), "damaged line")
             what = "cannot be read" if history.lacking else f"has {damage}"
             yield Attention(f"The history {history.name} {what}", "/trends")
-    for status in sets:
+    for status in seen.sets:
         lines = [
             Attention(
                 f"The file of the run “{row.name}” is {problem}", f"/runs/{row.id}", status.name
             )
-            for row, problem in damaged_runs(site.opened(status.name))
+            for row, problem in damaged_runs(seen.site.opened(status.name))
         ]
         yield from _first(lines, "files of runs are missing or damaged", "/runs")
 
 
-def unsure_comparisons(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+def unsure_comparisons(seen: Seen) -> Iterable[Attention]:
     """Comparisons whose sign unjudged pairs could flip, now or when last computed."""
-    for status in sets:
+    for status in seen.sets:
         flipping, older = [], []
-        for each in listed(site.opened(status.name)):
+        for each in listed(seen.site.opened(status.name)):
             if each.row.state != "done" or not each.turns:
                 continue
             name, where = each.row.name, f"/comparisons/{each.row.id}"
@@ -234,9 +273,9 @@ def _first(lines: Sequence[Attention], rest: str, where: str) -> Iterable[Attent
         yield Attention(more, where, lines[0].of, about=lines[0].about)
 
 
-def out_of_reach(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+def out_of_reach(seen: Seen) -> Iterable[Attention]:
     """Golden sets of older versions whose names cannot be used in an address."""
-    for row in site.golden_sets():
+    for row in seen.site.golden_sets():
         if not addressable(row.name):
             what = "A golden set has no pages: its name cannot be used in an address"
             yield Attention(what, "/golden", row.name)
@@ -258,35 +297,31 @@ WATCHES: list[Watch] = [
 """All checks, most urgent first; other pages add theirs here."""
 
 
-def online_look(site: AppState) -> Look:
+def online_look(seen: Seen) -> Look:
     """Whether the online metrics of the last day are as usual."""
-    name, where = "Online", "/online"
-    try:
-        log = log_of(site.workspace)
-    except InputError:
+    name, where, log = "Online", "/online", seen.log
+    if log is None:
         return Look(name, "none", "no events yet", where)
-    alerts = current(site.workspace, now=site.clock())
-    if alerts:
-        return Look(name, "worse", counted(len(alerts), "alert", "alerts"), "/online/alerts")
-    seen = None if log.last_day is None else glance(site, log, log.last_day)
-    if seen is None:
+    if seen.alerts:
+        return Look(name, "worse", counted(len(seen.alerts), "alert", "alerts"), "/online/alerts")
+    last = None if log.last_day is None else glance(seen.site, log, log.last_day)
+    if last is None:
         return Look(name, "cannot_tell", "too few weeks to compare with", where)
-    if seen["verdict"] is None:
-        return Look(name, "waiting", f"{seen['day']} is being compared", seen["where"])
-    verdict = {"worse": "worse", "fine": "fine"}.get(seen["verdict"], "cannot_tell")
-    said = seen["sentence"] or f"{seen['said']}, {seen['day']}"
-    return Look(name, verdict, said, seen["where"])  # type: ignore[arg-type]
+    if last["verdict"] is None:
+        return Look(name, "waiting", f"{last['day']} is being compared", last["where"])
+    verdict = {"worse": "worse", "fine": "fine"}.get(last["verdict"], "cannot_tell")
+    said = last["sentence"] or f"{last['said']}, {last['day']}"
+    return Look(name, verdict, said, last["where"])  # type: ignore[arg-type]
 
 
-def gates_look(site: AppState, sets: Sequence[Status], histories: Sequence[History]) -> Look:
+def gates_look(seen: Seen) -> Look:
     """Whether the newest gate of each candidate passed."""
     newest = {
         point.series_name: point.verdict or ""
-        for each in histories
-        for point in newest_gates(each).values()
+        for _, points in seen.of_histories
+        for point in points.values()
     }
-    for status in sets:
-        stored = newest_of_candidates(site.opened(status.name))
+    for stored in seen.gates.values():
         newest |= {name: row.verdict for name, row in stored.items()}
     where = "/gates"
     failed = [name for name, verdict in newest.items() if verdict in _GATES]
@@ -330,16 +365,17 @@ def _verdict(looks: Sequence[Look], attention: Sequence[Attention]) -> tuple[str
     return "cannot_tell", "No verdict yet: nothing is measured over time."
 
 
-def _headlines(site: AppState, histories: Sequence[History]) -> list[Mapping[str, Any]]:
+def _headlines(seen: Seen) -> list[Mapping[str, Any]]:
     """Quality, satisfied clicks and zero results, as far as they are known."""
     shown = []
-    quality = headline(histories)
+    quality = headline(seen.histories)
     if quality is not None:
         found, history, series = quality
         shown.append(_shown(found, address_of(history, series.run, series.measure, "")))
+    if (log := seen.log) is None:
+        return shown
     with suppress(InputError):
-        log = log_of(site.workspace)
-        answer = start_computing(site, log, usual_evaluation(log))
+        answer = start_computing(seen.site, log, usual_evaluation(log))
         if answer is not None and log.last_day is not None:
             last = min(log.last_day, last_whole_day(log))
             for each in headlines(OnlineResults.from_dict(answer), last):
@@ -358,9 +394,9 @@ def home(call: ARater) -> Response:
         return redirect(call, "/judge")
     names = [row.name for row in call.site.golden_sets() if addressable(row.name)]
     sets = [status_of(call.site.opened(name), now=call.now) for name in names]
-    attention = [item for watch in WATCHES for item in watch(call.site, sets)]
-    histories = histories_of(call.site.workspace)
-    looks = [online_look(call.site), gates_look(call.site, sets, histories), trends_look(histories)]
+    seen = Seen(call.site, sets)
+    attention = [item for watch in WATCHES for item in watch(seen)]
+    looks = [online_look(seen), gates_look(seen), trends_look(seen.histories)]
     verdict, said = _verdict(looks, attention)
     page = PlainPage(
         "home.html.j2",
@@ -368,7 +404,7 @@ def home(call: ARater) -> Response:
         verdict=verdict,
         said=said,
         looks=looks,
-        headlines=_headlines(call.site, histories),
+        headlines=_headlines(seen),
         attention=attention,
         golden=sets,
         steps=first_steps(call.site, sets, events=looks[0].verdict != "none"),

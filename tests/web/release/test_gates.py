@@ -183,10 +183,10 @@ def test_a_point_of_a_trend_leads_to_its_gate(
     )
     point = Point("2027-01-16T08:00:00Z", "gate", low, None, "fail", "", "1", value, of)
     history.append(workspace / "history.jsonl", point)
-    lines = [each.where for each in home.failing_gates(egon.site, [status(egon)])]
+    lines = [each.where for each in home.failing_gates(home.Seen(egon.site, [status(egon)]))]
     assert lines == [f"/gates/{number}", f"/trends/history.jsonl?run={low}"], "a newer one"
     check(opened, low, baseline=high, limit=0.9, now=NOW + 2 * DAY)
-    assert list(home.failing_gates(egon.site, [status(egon)])) == []
+    assert list(home.failing_gates(home.Seen(egon.site, [status(egon)]))) == []
 
 
 def status(browser: Browser) -> Any:
@@ -199,7 +199,7 @@ def test_many_candidates_that_failed_are_counted(egon: Browser, opened: Workspac
     for number in range(5):
         store_runs(opened, [run.named(f"pr-{number}")], now=NOW)
         check(opened, f"pr-{number}", baseline=high, now=NOW + number)
-    lines = list(home.failing_gates(egon.site, [status(egon)]))
+    lines = list(home.failing_gates(home.Seen(egon.site, [status(egon)])))
     assert [line.where for line in lines][-1] == "/gates"
     assert lines[-1].what == "And 2 more gates that failed"
     assert lines[0].what.startswith("Gate of pr-4 failed: nDCG@5")
