@@ -23,7 +23,7 @@ from karat.online.rules import DAY, HOUR
 from karat.tables.online.alerts import AlertAction, Did
 from karat.tables.online.watch import Explained, Watched
 
-KEY = key_of("ZeroResults", HOWTO)
+KEY = key_of(Explained("ZeroResults", HOWTO, None))
 
 
 def known(closed_us: int | None = None, **more: object) -> KnownAlert:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
@@ -150,6 +151,18 @@ history = together(
 """Options of commands that append their result to a history."""
 
 
+def _person(_context: click.Context, _option: click.Parameter, name: str | None) -> str:
+    import getpass
+
+    return (getpass.getuser() if name is None else name).encode("utf-8", "replace").decode().strip()
+
+
+acting = option(
+    "--by NAME",
+    "Who does it.  [default: the user logged in]",
+    envvar="KARAT_USER",
+    callback=_person,
+)
 machine_grades = together(
     option(
         "--machine-grades JUDGE",
@@ -212,6 +225,19 @@ def emit(report: ModuleType, result: Any, output: str, **how: Any) -> None:
     write = getattr(report, name, to_json) if output == "json" else getattr(report, name)
     sys.stdout.write(write(result))
     sys.stdout.flush()
+
+
+def emit_entries(report: ModuleType, found: Sequence[Any], output: str, *, one: bool) -> None:
+    """Print the entries of a catalogue by its module of ``reports``, or its first in full."""
+    if output == "json":
+        rows = [report.as_json(entry) for entry in found]
+        print(json.dumps(rows[0] if one else rows, indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(report.markdown(found), end="")
+    elif one:
+        report.show_entry(found[0], out())
+    else:
+        report.show_entries(found, out())
 
 
 def notes_aside(notes: Sequence[str]) -> None:

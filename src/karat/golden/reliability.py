@@ -33,6 +33,7 @@ from karat.stats.agreement import (
     more_needed,
     ratio,
     share_equal,
+    weights_named,
 )
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure, OneRater, TwoRaters
@@ -222,8 +223,7 @@ def agreement(
 
 
 def _check(weights: str, sources: Sequence[str], target: float) -> None:
-    if weights not in WEIGHTS:
-        raise UsageError(f"unknown kappa weighting {weights!r}", fix=f"use {', '.join(WEIGHTS)}")
+    weights_named(weights)
     for source in sources:
         if source not in SOURCES:
             raise UsageError(

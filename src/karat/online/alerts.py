@@ -46,9 +46,9 @@ class Step:
     cause: Cause | None  # as the alert has it from now on; None if it is over
 
 
-def key_of(metric: str, part: Mapping[str, str]) -> str:
+def key_of(each: Change | Explained | Alert) -> str:
     """What makes it the same alert: the metric and the slice."""
-    return json.dumps([metric, sorted(part.items())], ensure_ascii=False)
+    return json.dumps([each.metric, sorted(each.slice.items())], ensure_ascii=False)
 
 
 def steps(
@@ -62,9 +62,9 @@ def steps(
         ended: For causes that have ended, by the key of the lead, when they did.
     """
     last = {each.key: each for each in known}
-    usual = {_key(change) for change in watched.changes if change.verdict in ("usual", "better")}
+    usual = {key_of(change) for change in watched.changes if change.verdict in ("usual", "better")}
     covered = {
-        _key(part): each
+        key_of(part): each
         for each in known
         if each.closed_us is None and each.key not in usual
         for part in each.cause.explains
@@ -72,7 +72,7 @@ def steps(
     seen: set[int] = set()
     for cause in watched.causes:
         parts: list[Change | Explained] = [cause.lead, *cause.explains]
-        keys = [_key(each) for each in parts]
+        keys = [key_of(each) for each in parts]
         there = [last[key] for key in keys if key in last]
         open_ = [each for each in there if each.closed_us is None]
         for each in open_:
@@ -97,21 +97,17 @@ def steps(
             yield Step("close", each.key, each, None)
 
 
-def _key(change: Change | Explained) -> str:
-    return key_of(change.metric, change.slice)
-
-
 def leading(alerts: Sequence[Alert]) -> list[Alert]:
     """Alerts without those that another of them explains, which several watches may have opened."""
     shares = {
-        (each.id, _key(part)): part.share
+        (each.id, key_of(part)): part.share
         for each in alerts
         for part in each.cause.explains
         if part.share is not None
     }
 
     def explains(one: Alert, other: Alert) -> bool:
-        return (one.id, key_of(other.metric, other.slice)) in shares
+        return (one.id, key_of(other)) in shares
 
     return [
         each
@@ -130,9 +126,9 @@ def _as_of(
 ) -> Cause:
     """A cause as an alert has it: with its own change as the lead, and its onset once known."""
     lead = cause.lead
-    if _key(lead) != alert.key:
-        own = next(each for each in changes if _key(each) == alert.key)
-        others = [each for each in cause.explains if _key(each) != alert.key]
+    if key_of(lead) != alert.key:
+        own = next(each for each in changes if key_of(each) == alert.key)
+        others = [each for each in cause.explains if key_of(each) != alert.key]
         explains = [Explained(lead.metric, lead.slice, None), *others]
         # Hours are those of the metric that leads.
         onset = None if new else alert.cause.onset

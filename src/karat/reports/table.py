@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Literal
 
 from karat.reports.phrases.numbers import milliseconds, percent, signed
+from karat.tables.days import time_text
 
 Kind = Literal[
     "text", "code", "words", "sentence", "verdict", "number", "signed", "share", "grade", "count",
@@ -97,7 +97,7 @@ class Column:
             case "ms":
                 text = milliseconds(value)
             case "time":
-                text = datetime.fromtimestamp(value / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+                text = time_text(value)
             case "flag":
                 text = "yes" if value else "no"
             case _:

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import UsageError
 from karat.stats.averages import Floats
 from karat.stats.intervals import Interval
 from karat.stats.student import t_quantile
@@ -98,6 +99,14 @@ WEIGHTS: tuple[Weights, ...] = ("none", "linear", "quadratic")
 METRICS: tuple[Metric, ...] = ("nominal", "ordinal", "interval")
 
 _NOTHING = 1e-12  # share of chance disagreement up to which it is rounding error
+
+
+def weights_named(name: str) -> Weights:
+    """Weights of κ by their name; raises UsageError for others."""
+    found = next((each for each in WEIGHTS if each == name), None)
+    if found is None:
+        raise UsageError(f"unknown kappa weighting {name!r}", fix=f"use {', '.join(WEIGHTS)}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,11 @@ def local_time(time_us: int, timezone: str) -> datetime:
     return (_START + timedelta(microseconds=time_us)).astimezone(ZoneInfo(timezone))
 
 
+def time_text(time_us: int, timezone: str = "UTC") -> str:
+    """The same, as ``2026-11-20 06:00``."""
+    return f"{local_time(time_us, timezone):%Y-%m-%d %H:%M}"
+
+
 def day_of(time_us: int, timezone: str) -> int:
     """The local day of a time, in days since 1970-01-01."""
     return (local_time(time_us, timezone).date() - EPOCH).days

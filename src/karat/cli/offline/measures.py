@@ -35,12 +35,4 @@ def measures(name: str | None, task: str | None, output: str) -> None:
             shown.show_task(advice, options.out())
         return
     found = entries() if name is None else [catalogue.find_entry(name)]
-    if output == "json":
-        rows = [shown.as_json(entry) for entry in found]
-        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
-    elif output == "md":
-        print(shown.markdown(found), end="")
-    elif name is None:
-        shown.show_entries(found, options.out())
-    else:
-        shown.show_entry(found[0], options.out())
+    options.emit_entries(shown, found, output, one=name is not None)

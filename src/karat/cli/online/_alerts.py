@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,6 @@ from karat.cli.workspace.workspace import clock, folder, opened
 if TYPE_CHECKING:
     from karat.tables.online.alerts import Did
 
-_by = options.option(
-    "--by NAME", "Who does it.  [default: the user logged in]", envvar="KARAT_USER"
-)
 _note = options.option("--note TEXT", "Why, or what you found; shown with the alert.", "",
                        show_default=False)  # fmt: skip
 _output = options.output("table", "json")
@@ -70,20 +66,18 @@ def _print(found: Any, output: str) -> None:
     options.emit(shown, found, output)
 
 
-def _act(number: int, action: Did, by: str | None, start: Path, output: str, **how: Any) -> None:
+def _act(number: int, action: Did, by: str, start: Path, output: str, **how: Any) -> None:
     from karat.workflows.online.alerts import act
 
-    who = getpass.getuser() if by is None else by
-    person = who.encode("utf-8", "replace").decode().strip()
     with opened(start) as workspace:
-        found = act(workspace, number, action, person=person, now=clock(), **how)
+        found = act(workspace, number, action, person=by, now=clock(), **how)
     _print(found, output)
 
 
 def _command(name: str, *examples: str) -> Callable[[_Command], click.Command]:
     options_of = options.together(
         click.argument("number", metavar="ALERT", type=click.IntRange(min=1)),
-        _note, _by, folder, _output,
+        _note, options.acting, folder, _output,
     )  # fmt: skip
     command = alerts.command(name, epilog=options.examples(*examples))
     return lambda function: command(options_of(function))
@@ -113,7 +107,7 @@ def reopen(number: int, **how: Any) -> None:
     "--until TIME", "When the mute ends: 8h, 2d, or 2026-11-21T08:00 (UTC).", required=True
 )
 @_note
-@_by
+@options.acting
 @folder
 @_output
 def mute(number: int, **how: Any) -> None:

@@ -128,6 +128,7 @@ def agree(
 ) -> None:
     """Show how far grades from clicks agree with people's, and which cut points agree best."""
     from karat.reports.online import click_grades
+    from karat.workflows.offline.parts import user
     from karat.workflows.online.click_agreement import agree_clicks
 
     settings["rel"] = 1.0 if rel is None else rel
@@ -137,11 +138,5 @@ def agree(
         )
     place = nullcontext(None) if clicks is not None else opened(start or Path())
     with place as workspace:
-        found = agree_clicks(workspace, clicks=clicks, person=_user(), now=clock(), **settings)
+        found = agree_clicks(workspace, clicks=clicks, person=user(), now=clock(), **settings)
     options.emit(click_grades, found, output, all_notes=all_notes)
-
-
-def _user() -> str:
-    import getpass
-
-    return getpass.getuser()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -75,12 +74,4 @@ def metrics(name: str | None, output: str) -> None:
     from karat.reports.online import catalogue as shown
 
     found = registry.all_metrics() if name is None else [registry.find(name)]
-    if output == "json":
-        rows = [shown.as_json(metric) for metric in found]
-        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
-    elif output == "md":
-        print(shown.markdown(found), end="")
-    elif name is None:
-        shown.show_entries(found, options.out())
-    else:
-        shown.show_entry(found[0], options.out())
+    options.emit_entries(shown, found, output, one=name is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +77,7 @@ def models(name: str | None, output: str) -> None:
     from karat.workflows.online.click_fit import models as listed
 
     found = listed(name)
-    if output == "json":
-        rows = [shown.as_json(model) for model in found]
-        print(json.dumps(rows if name is None else rows[0], indent=2, ensure_ascii=False))
-    elif output == "md":
-        print(shown.markdown(found), end="")
-    elif name is None:
-        shown.show_entries(found, options.out())
-    else:
-        shown.show_entry(found[0], options.out())
+    options.emit_entries(shown, found, output, one=name is not None)
 
 
 clicks.add_command(_click_grades.judge)

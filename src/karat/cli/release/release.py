@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +21,6 @@ _where = options.option(
     "The workspace.  [default: that of the current folder]",
     Path(),
     type=click.Path(path_type=Path),
-)
-_by = options.option(
-    "--by NAME", "Who does it.  [default: the user logged in]", envvar="KARAT_USER"
 )
 _reason = options.option("--reason TEXT", "Why; shown permanently.", required=True)
 _output = options.output("table", "json")
@@ -51,11 +47,6 @@ def _command(name: str, *examples: str) -> Callable[[_Command], _Command]:
     return release.command(name, epilog=options.examples(*examples))
 
 
-def _who(by: str | None) -> str:
-    name = getpass.getuser() if by is None else by
-    return name.encode("utf-8", "replace").decode().strip()
-
-
 def _show(status: ReleaseStatus, output: str) -> None:
     from karat.reports.release import pipeline as shown
 
@@ -72,7 +63,7 @@ def _show(status: ReleaseStatus, output: str) -> None:
 @click.argument("candidate", metavar="CANDIDATE")
 @options.option("--policy FILE", "The policy (TOML): stages, guardrails, promises, switch.")
 @options.option("--propose", "Print a policy to begin with: its promises are by the review.")
-@_by
+@options.acting
 @_where
 @_output
 def start(
@@ -81,7 +72,7 @@ def start(
     candidate: str,
     policy: str | None,
     propose: bool,
-    by: str | None,
+    by: str,
     start: Path,
     output: str,
 ) -> None:
@@ -98,9 +89,7 @@ def start(
             return
         if policy is None:
             raise click.UsageError("--policy FILE is missing; --propose prints one to begin with.")
-        found = pipeline.start(
-            workspace, name, baseline, candidate, policy, by=_who(by), now=clock()
-        )
+        found = pipeline.start(workspace, name, baseline, candidate, policy, by=by, now=clock())
     _show(found, output)
 
 
@@ -129,10 +118,10 @@ def status(name: str | None, start: Path, output: str) -> None:
 @options.option(
     "--reviewed NOTE", "Record that you looked at false positives; needed before the ramp."
 )
-@_by
+@options.acting
 @_where
 @_output
-def evidence(name: str, reviewed: str | None, by: str | None, start: Path, output: str) -> int:
+def evidence(name: str, reviewed: str | None, by: str, start: Path, output: str) -> int:
     """Gather the evidence that the stage of a release wants, and record it.
 
     A gate over the golden set, a shadow comparison, an analysis of the A/B test, or the rollback
@@ -142,9 +131,7 @@ def evidence(name: str, reviewed: str | None, by: str | None, start: Path, outpu
 
     with opened(start) as workspace:
         if reviewed is not None:
-            found = pipeline.note(
-                workspace, name, "reviewed", by=_who(by), reason=reviewed, now=clock()
-            )
+            found = pipeline.note(workspace, name, "reviewed", by=by, reason=reviewed, now=clock())
         else:
             found = pipeline.evidence(workspace, name, now=clock())
     _show(found, output)
@@ -159,15 +146,15 @@ def _exit_code(found: ReleaseStatus) -> int:
 @_command("advance", "karat release advance hybrid")
 @click.argument("name", metavar="NAME")
 @options.option("--stage NAME", "The stage to pass: refused if the release is in another.")
-@_by
+@options.acting
 @_where
 @_output
-def advance(name: str, stage: str | None, by: str | None, start: Path, output: str) -> None:
+def advance(name: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Pass the current stage, on its evidence."""
     from karat.workflows.release import pipeline
 
     with opened(start) as workspace:
-        found = pipeline.advance(workspace, name, by=_who(by), now=clock(), stage=stage or "")
+        found = pipeline.advance(workspace, name, by=by, now=clock(), stage=stage or "")
     _show(found, output)
 
 
@@ -175,37 +162,33 @@ def advance(name: str, stage: str | None, by: str | None, start: Path, output: s
 @click.argument("name", metavar="NAME")
 @_reason
 @options.option("--stage NAME", "The stage to skip: refused if the release is in another.")
-@_by
+@options.acting
 @_where
 @_output
-def skip(
-    name: str, reason: str, stage: str | None, by: str | None, start: Path, output: str
-) -> None:
+def skip(name: str, reason: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Go on without the evidence of the current stage."""
     from karat.workflows.release import pipeline
 
     with opened(start) as workspace:
-        found = pipeline.skip(
-            workspace, name, by=_who(by), reason=reason, now=clock(), stage=stage or ""
-        )
+        found = pipeline.skip(workspace, name, by=by, reason=reason, now=clock(), stage=stage or "")
     _show(found, output)
 
 
-def _noted(name: str, kind: Any, by: str | None, reason: str, start: Path, output: str) -> None:
+def _noted(name: str, kind: Any, by: str, reason: str, start: Path, output: str) -> None:
     from karat.workflows.release import pipeline
 
     with opened(start) as workspace:
-        found = pipeline.note(workspace, name, kind, by=_who(by), reason=reason, now=clock())
+        found = pipeline.note(workspace, name, kind, by=by, reason=reason, now=clock())
     _show(found, output)
 
 
 @_command("hold", 'karat release hold hybrid --reason "deploy freeze"')
 @click.argument("name", metavar="NAME")
 @_reason
-@_by
+@options.acting
 @_where
 @_output
-def hold(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+def hold(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Stop a release where it is; guardrails still roll it back."""
     _noted(name, "held", by, reason, start, output)
 
@@ -213,10 +196,10 @@ def hold(name: str, reason: str, by: str | None, start: Path, output: str) -> No
 @_command("resume", 'karat release resume hybrid --reason "freeze is over"')
 @click.argument("name", metavar="NAME")
 @_reason
-@_by
+@options.acting
 @_where
 @_output
-def resume(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+def resume(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Let a held release go on."""
     _noted(name, "resumed", by, reason, start, output)
 
@@ -224,10 +207,10 @@ def resume(name: str, reason: str, by: str | None, start: Path, output: str) -> 
 @_command("rollback", 'karat release rollback hybrid --reason "wrong prices"')
 @click.argument("name", metavar="NAME")
 @_reason
-@_by
+@options.acting
 @_where
 @_output
-def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+def rollback(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Give all users the baseline again.
 
     Needs the switch and the folder of the workspace, and no database: the ledger is written as
@@ -237,9 +220,7 @@ def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -
     from karat.workflows.release.rollback import roll_back_first
 
     root = find_workspace(start).parent
-    found = roll_back_first(
-        root, name, lambda: opened(start), by=_who(by), reason=reason, now=clock()
-    )
+    found = roll_back_first(root, name, lambda: opened(start), by=by, reason=reason, now=clock())
     if found.status is None:
         click.echo(f"{name} is rolled back.")
         click.echo(
@@ -289,10 +270,10 @@ def run(start: Path, output: str) -> int:
 @options.option(
     "--override REASON", "Ignore the rollback signal from now on: for those whom the policy names."
 )
-@_by
+@options.acting
 @_where
 @_output
-def watch(name: str, override: str | None, by: str | None, start: Path, output: str) -> int:
+def watch(name: str, override: str | None, by: str, start: Path, output: str) -> int:
     """Check the rollback signal of a release that all users have.
 
     Exit codes: 0 within its limit · 1 beyond it · 3 cannot tell.
@@ -301,7 +282,7 @@ def watch(name: str, override: str | None, by: str | None, start: Path, output: 
 
     with opened(start) as workspace:
         if override is not None:
-            pipeline.note(workspace, name, "overridden", by=_who(by), reason=override, now=clock())
+            pipeline.note(workspace, name, "overridden", by=by, reason=override, now=clock())
         found = pipeline.watch(workspace, name, now=clock())
     _show(found, output)
     return _exit_code(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from rich.console import Console
 
@@ -11,6 +10,7 @@ from karat.reports.online.watch import show_cause
 from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
+from karat.tables.days import time_text
 from karat.tables.online.alerts import Alert, AlertAction
 
 
@@ -19,12 +19,12 @@ def show(found: Sequence[Alert] | Alert, out: Console) -> None:
         _show_list(found, out)
         return
     out.print(plain(f"Alert {found.id}: {state_text(found)}", "bold"))
-    out.print(plain(f"seen in {found.window}, opened {_moment(found.opened_us)} UTC", "dim"))
+    out.print(plain(f"seen in {found.window}, opened {time_text(found.opened_us)} UTC", "dim"))
     show_cause(found.cause, out)
     if found.actions:
         out.print()
     for action in found.actions:
-        out.print(plain(f"{_moment(action.time_us)} UTC: {action_text(action)}"))
+        out.print(plain(f"{time_text(action.time_us)} UTC: {action_text(action)}"))
 
 
 def _show_list(found: Sequence[Alert], out: Console) -> None:
@@ -43,19 +43,15 @@ def state_text(alert: Alert) -> str:
     """The state of an alert, with who changed it and until when."""
     last = next((each for each in reversed(alert.actions) if each.action == alert.state), None)
     if alert.state == "muted" and alert.until_us is not None:
-        until = f"muted until {_moment(alert.until_us)} UTC"
+        until = f"muted until {time_text(alert.until_us)} UTC"
         return until if last is None else f"{until} by {last.person}"
     if alert.state == "over" and alert.closed_us is not None:
-        return f"over since {_moment(alert.closed_us)} UTC"
+        return f"over since {time_text(alert.closed_us)} UTC"
     return alert.state if last is None else f"{alert.state} by {last.person}"
 
 
 def action_text(action: AlertAction) -> str:
     """What somebody did, and why."""
-    until = "" if action.until_us is None else f" until {_moment(action.until_us)} UTC"
+    until = "" if action.until_us is None else f" until {time_text(action.until_us)} UTC"
     note = f": {action.note}" if action.note else ""
     return f"{action.action}{until} by {action.person}{note}"
-
-
-def _moment(time_us: int) -> str:
-    return f"{datetime.fromtimestamp(time_us / 1e6, UTC):%Y-%m-%d %H:%M}"

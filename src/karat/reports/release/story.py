@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rich.console import Console
 
@@ -13,6 +12,7 @@ from karat.reports.table import Column, Table, of_texts, to
 from karat.reports.writers.markdown import bullets, markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
+from karat.tables.days import time_text
 from karat.tables.release.pipeline import (
     DONE,
     Kept,
@@ -43,7 +43,7 @@ def told(events: Sequence[ReleaseEvent]) -> list[ReleaseEvent]:
 
 def story_parts(story: ReleaseStory) -> Iterator[tuple[str, Table | list[str]]]:
     """Headings, each with a table or sentences."""
-    yield "What happened", [f"{when(event.at_us)} {sentence_of(event)}"
+    yield "What happened", [f"{time_text(event.at_us)} {sentence_of(event)}"
                             for event in told(story.events)]  # fmt: skip
     skipped = [row for row in story.status.stages if row.state == "skipped"]
     if skipped:
@@ -116,10 +116,6 @@ def to_markdown(story: ReleaseStory | TrackRecord) -> str:
         parts.append(f"## {heading}\n")
         parts.append(markdown(part) if isinstance(part, Table) else bullets(part))
     return "\n".join(parts)
-
-
-def when(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
 
 
 KEPT: Sequence[Column] = (

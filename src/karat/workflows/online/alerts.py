@@ -92,7 +92,7 @@ def record(opened: Workspace, watched: Watched, *, now: int) -> list[int]:
     Of two processes that record the same, one opens the alert and gets its id.
     """
     ended = {
-        _key(cause.lead): hour_us(cause.onset.ended, watched.timezone)
+        key_of(cause.lead): hour_us(cause.onset.ended, watched.timezone)
         for cause in watched.causes
         if cause.onset is not None and cause.onset.ended is not None
     }
@@ -175,18 +175,14 @@ def ids_of(opened: Workspace, causes: Sequence[Cause]) -> list[int | None]:
     """The alert that lasts of each cause, or that explains it; None for one without."""
     with opened.store.read() as c:
         known = [_known(row) for row in rows.still_open(c)]
-    by_key = {_key(part): each.id for each in known for part in each.cause.explains}
+    by_key = {key_of(part): each.id for each in known for part in each.cause.explains}
     by_key |= {each.key: each.id for each in known}
     found = []
     for cause in causes:
         parts: list[Change | Explained] = [cause.lead, *cause.explains]
-        ids = (by_key[key] for key in map(_key, parts) if key in by_key)
+        ids = (by_key[key] for key in map(key_of, parts) if key in by_key)
         found.append(next(ids, None))
     return found
-
-
-def _key(change: Change | Explained) -> str:
-    return key_of(change.metric, change.slice)
 
 
 def find(opened: Workspace, alert_id: int, *, now: int) -> Alert:

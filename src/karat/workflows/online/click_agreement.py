@@ -14,7 +14,7 @@ from karat.errors import UsageError, nearest
 from karat.formats.own.click_grades import read_click_grades
 from karat.online.clicks.agreement import agreement
 from karat.online.clicks.grading import NAIVE
-from karat.stats.agreement import WEIGHTS, Weights
+from karat.stats.agreement import weights_named
 from karat.tables import Qrels, Queries
 from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickAgreement, ClickOrigin
@@ -109,11 +109,7 @@ def _agreement(
     weights: str | None,
     rel: float,
 ) -> ClickAgreement:
-    kind: Weights | None = next(
-        (each for each in WEIGHTS if each == (weights or "quadratic")), None
-    )
-    if kind is None:
-        raise UsageError(f"unknown kappa weighting {weights!r}", fix=f"use {', '.join(WEIGHTS)}")
+    kind = weights_named(weights or "quadratic")
     people = qrels.frame.filter(pl.col("grade") >= 0)
     known = None if queries is None else queries.frame
     if by is not None and (known is None or by not in known.columns):

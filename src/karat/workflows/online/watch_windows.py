@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from karat.errors import UsageError
 from karat.online.health import NIGHT
 from karat.online.watch import LEAST_WINDOWS, Window, earlier, latest
-from karat.tables.days import EPOCH, day_number, day_text, local_time
+from karat.tables.days import EPOCH, day_number, day_text, local_time, time_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 
@@ -54,11 +54,6 @@ def local_hour(time_us: int, log: EventLog) -> tuple[int, int]:
     return day_number(local), local.hour
 
 
-def _clock(time_us: int, log: EventLog) -> str:
-    """A local time to the minute."""
-    return f"{local_time(time_us, log.timezone):%Y-%m-%d %H:%M}"
-
-
 def unhealthy(window: Window, log: EventLog) -> str:
     """A message if the log ends before a window; else empty."""
     if log.last_us is None:
@@ -66,9 +61,10 @@ def unhealthy(window: Window, log: EventLog) -> str:
     day, hour = local_hour(log.last_us, log)
     if (day, hour) >= (window.first_day, window.first_hour):
         return ""
+    ends = time_text(log.last_us, log.timezone)
     return (
-        f"no events in {window.label}: the log ends at {_clock(log.last_us, log)}; is logging "
-        f"broken, or the import? --until {day_text(day)} checks what there is"
+        f"no events in {window.label}: the log ends at {ends}; is logging broken, or the import? "
+        f"--until {day_text(day)} checks what there is"
     )
 
 
@@ -79,7 +75,7 @@ def incomplete(window: Window, log: EventLog) -> str:
     quiet = NIGHT if window.whole_days else 1
     if (day, hour) >= (window.last_day, window.end_hour - quiet):
         return ""
-    return f"{window.label} is not complete: the log ends at {_clock(log.last_us, log)}"
+    return f"{window.label} is not complete: the log ends at {time_text(log.last_us, log.timezone)}"
 
 
 def open_notes(window: Window, log: EventLog) -> list[str]:

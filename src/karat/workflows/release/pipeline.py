@@ -8,7 +8,6 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from karat.release.pipeline import (
 )
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets, releases
+from karat.tables.days import time_text
 from karat.tables.records import record_of
 from karat.tables.release.pipeline import (
     Choice,
@@ -612,7 +612,7 @@ def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str])
         if before.over and pipeline.is_set(before):  # meanwhile: another may have its switch
             return ReleaseRun(name, [], "", _status(opened, before, now))
         if before.last_us > now + _SKEW_US:
-            when = f"{datetime.fromtimestamp(before.last_us / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
+            when = time_text(before.last_us)
             what = f"clocks disagree: its last step was taken at {when} UTC, which is to come"
             return ReleaseRun(name, [], what, _status(opened, before, now))
         restore_switch(

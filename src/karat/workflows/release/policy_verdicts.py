@@ -32,11 +32,15 @@ def policy_in(opened: Workspace) -> Policy | None:
     Raises:
         InputError: its file is invalid or cannot be read.
     """
-    path = opened.workspace.root / DEFAULT
-    if not path.exists():
-        return None
-    with display_name(path, DEFAULT):
-        return replace(read_policy(path), source=DEFAULT)
+    there = (opened.workspace.root / DEFAULT).exists()
+    return policy_named(opened, DEFAULT) if there else None
+
+
+def policy_named(opened: Workspace, name: str) -> Policy:
+    """A policy by its path in the folder of the workspace; raises InputError."""
+    path = opened.workspace.root / name
+    with display_name(path, name):
+        return replace(read_policy(path), source=name)
 
 
 def policy_text(opened: Workspace) -> str:

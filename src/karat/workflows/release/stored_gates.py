@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import KaratError, UsageError, nearest
-from karat.formats.own.policy import read_policy
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.formats.tables.detect import own_kind
 from karat.formats.tables.source import Source
@@ -24,10 +23,11 @@ from karat.tables.release.history import Point
 from karat.tables.results import Origin
 from karat.tables.workspace import RunRow
 from karat.workflows.offline.report import origins_of
+from karat.workflows.release.policy_verdicts import policy_named
 from karat.workflows.release.stored_trends import histories_of
 from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.evaluate_stored import gate_stored
-from karat.workflows.workspace.workspace import Workspace, display_name
+from karat.workflows.workspace.workspace import Workspace
 
 _REPEAT_US = timedelta(days=1) // timedelta(microseconds=1)
 _CURRENT_US = timedelta(days=30) // timedelta(microseconds=1)
@@ -127,9 +127,7 @@ def check_by_file(
             nearest=nearest(policy, known, 1),
             fix="karat gate --init writes one",
         )
-    path = opened.workspace.root / policy
-    with display_name(path, policy):
-        rules = replace(read_policy(path), source=policy)
+    rules = policy_named(opened, policy)
     number, _ = check_stored(opened, rules, baseline, candidate, by, edition=edition)
     assert number is not None
     return number

@@ -10,6 +10,7 @@ from karat.errors import UsageError, nearest
 from karat.online.rules import DAY
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets
+from karat.tables.days import time_text
 from karat.workflows.workspace.workspace import Workspace
 
 KINDS = ("release", "corpus", "other")
@@ -29,7 +30,7 @@ def releases_before(opened: Workspace, day: int) -> list[str]:
     """What was released in the week up to a day (since 1970-01-01, UTC), the latest first."""
     rows = annotations_of(opened).filter(kind="release").select("time_us", "text").rows()
     since, until = (day - 7) * DAY, (day + 1) * DAY
-    return [f"{_moment(at)} {text}" for at, text in reversed(rows) if since <= at < until]
+    return [f"{time_text(at)} {text}" for at, text in reversed(rows) if since <= at < until]
 
 
 def add_annotation(
@@ -62,7 +63,7 @@ def add_annotation(
             connection, time_us=time_us, kind=kind, text=message, made_by=person, now=now
         )
         if mark_id not in existing_ids:
-            about = {"mark": mark_id, "kind": kind, "time": _moment(time_us)}
+            about = {"mark": mark_id, "kind": kind, "time": time_text(time_us)}
             audit.note(connection, person, "add mark", message[:_SHOWN], now, about)
     return mark_id
 
@@ -84,7 +85,7 @@ def delete_annotation(
         about = {
             "mark": mark_id,
             "kind": row["kind"],
-            "time": _moment(row["time_us"]),
+            "time": time_text(row["time_us"]),
             "made by": row["made_by"],
         }
         audit.note(connection, person, "remove mark", row["text"][:_SHOWN], now, about)
@@ -101,7 +102,3 @@ def time_of(text: str) -> int:
     if not 1970 <= utc.year < 3000:
         raise invalid
     return round((utc - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(microseconds=1))
-
-
-def _moment(time_us: int) -> str:
-    return f"{dt.datetime.fromtimestamp(time_us / 1e6, tz=dt.UTC):%Y-%m-%d %H:%M}"
