@@ -25,11 +25,19 @@ _SQLITE_FULL = 13
 
 
 class KaratError(Exception):
-    """Base of every error karat raises on purpose."""
+    """Base of every error karat raises on purpose.
+
+    Args:
+        what: What is wrong, in one sentence without a full stop.
+        fix: How to fix it.
+        command: A shell command that does it, shown wherever there is a shell.
+    """
 
     exit_code = 4
-    fix: str | None = None
-    command: str | None = None
+
+    def __init__(self, what: str, *, fix: str | None = None, command: str | None = None) -> None:
+        self.what, self.fix, self.command = what, fix, command
+        super().__init__(f"{what}\n  fix: {self.advice}" if self.advice else what)
 
     @property
     def advice(self) -> str | None:
@@ -41,13 +49,11 @@ class InputError(KaratError):
     """Invalid data.
 
     Args:
-        what: What is wrong, in one sentence without a full stop.
+        what, fix, command: As for ``KaratError``.
         file: The file or table.
         line: Line number, from 1.
         query: Id of the query.
         doc_id: Id of the document; readers use it to find the line.
-        fix: How to fix it.
-        command: A shell command that does it, shown wherever there is a shell.
     """
 
     exit_code = 2
@@ -63,14 +69,12 @@ class InputError(KaratError):
         fix: str | None = None,
         command: str | None = None,
     ) -> None:
-        self.what, self.file, self.line, self.fix = what, file, line, fix
-        self.command = command
-        self.query, self.doc_id = query, doc_id
         where = [part for part in (file, f"line {line}" if line is not None else None) if part]
         text = f"{', '.join(where)}: {what}" if where else what
         if query is not None:
             text += f" (query {query})"
-        super().__init__(text + _fix_line(self.advice))
+        super().__init__(text, fix=fix, command=command)
+        self.what, self.file, self.line, self.query, self.doc_id = what, file, line, query, doc_id
 
     def at_line(self, line: int | None) -> InputError:
         """The same error with its line filled in."""
@@ -93,10 +97,8 @@ class UsageError(KaratError):
     """Invalid arguments: a measure, an option, a combination.
 
     Args:
-        what: What is wrong, in one sentence without a full stop.
+        what, fix, command: As for ``KaratError``.
         nearest: Valid choices that are similar; shown as "did you mean …?".
-        fix: How to fix it.
-        command: As for ``InputError``.
     """
 
     exit_code = 2
@@ -109,9 +111,9 @@ class UsageError(KaratError):
         fix: str | None = None,
         command: str | None = None,
     ) -> None:
-        self.what, self.nearest, self.fix, self.command = what, tuple(nearest), fix, command
         suggestion = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        super().__init__(what + suggestion + _fix_line(self.advice))
+        super().__init__(what + suggestion, fix=fix, command=command)
+        self.what, self.nearest = what, tuple(nearest)
 
 
 class PolicyRefused(UsageError):
@@ -136,8 +138,8 @@ class MissingExtra(KaratError):
         self.extra, self.purpose = extra, purpose
         what = "package" if len(self.packages) == 1 else "packages"
         super().__init__(
-            f"{purpose} needs the {what} {', '.join(self.packages)}"
-            + _fix_line(f"pip install 'karat[{extra}]'")
+            f"{purpose} needs the {what} {', '.join(self.packages)}",
+            fix=f"pip install 'karat[{extra}]'",
         )
 
 
@@ -159,5 +161,24 @@ def nearest(word: str, choices: Iterable[str], count: int = 2) -> list[str]:
     return [by_folded[name] for name in close]
 
 
-def _fix_line(fix: str | None) -> str:
-    return f"\n  fix: {fix}" if fix else ""
+def check_known(
+    name: str,
+    known: Iterable[str],
+    what: str,
+    fix: str | None = "one of {}",
+    *,
+    count: int = 1,
+) -> None:
+    """Raise UsageError, with the nearest choices, if a name is not one of those that are known.
+
+    Args:
+        name: The name.
+        known: All of them.
+        what: What is wrong if it is not.
+        fix: How to fix it; ``{}`` stands for the names. None if nothing else is to be said.
+        count: How many of the nearest are named.
+    """
+    choices = list(known)
+    if name not in choices:
+        listed = None if fix is None else fix.replace("{}", ", ".join(choices))
+        raise UsageError(what, nearest=nearest(name, choices, count), fix=listed)

@@ -133,16 +133,15 @@ class Calls:
         try:
             yield
         except self._httpx.TimeoutException:
-            raise _NoResponse(f"{host} did not respond in time", "set a longer timeout=") from None
+            what = f"{host} did not respond in time"
+            raise _NoResponse(what, fix="set a longer timeout=") from None
         except self._httpx.InvalidURL as error:
             raise UsageError(f"invalid URL: {error}") from None
         except self._httpx.TransportError as error:
             kind = str(error).partition("\n")[0] or type(error).__name__
-            raise _NoResponse(f"cannot reach {host}: {kind}", f"check {URL}") from None
+            raise _NoResponse(f"cannot reach {host}: {kind}", fix=f"check {URL}") from None
         except self._httpx.HTTPError as error:
-            raise _NoResponse(
-                f"invalid response of {host} ({type(error).__name__})", None
-            ) from None
+            raise _NoResponse(f"invalid response of {host} ({type(error).__name__})") from None
 
     def _json(self, response: Any) -> dict[str, Any]:
         try:
@@ -169,22 +168,19 @@ class Calls:
             names = ("file", "line", "query", "doc_id")
             return InputError(message, fix=fix, **{n: where[n] for n in names if n in where})
         if code in {"error", "missing_extra"}:
-            return KaratError(message + (f"\n  fix: {fix}" if fix else ""))
+            return KaratError(message, fix=fix)
         return UsageError(message, nearest=nearest, fix=fix or _HINTS.get(code))
 
     def _unexpected(self, response: Any) -> KaratError:
         host = urlsplit(self.url).netloc
         return KaratError(
-            f"unexpected response of {host} (status {response.status_code}): not a karat server?"
-            f"\n  fix: check {URL}: the URL of the karat server, including any path"
+            f"unexpected response of {host} (status {response.status_code}): not a karat server?",
+            fix=f"check {URL}: the URL of the karat server, including any path",
         )
 
 
 class _NoResponse(KaratError):
     """No response; safe requests may be retried."""
-
-    def __init__(self, what: str, fix: str | None) -> None:
-        super().__init__(what + (f"\n  fix: {fix}" if fix else ""))
 
 
 def _wait(state: Any) -> float:

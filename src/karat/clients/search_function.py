@@ -432,12 +432,12 @@ async def _awaited_within(search: Search, text: Any, manner: CallSettings) -> _O
 
 def _described(error: BaseException) -> str:
     """An error as one printable line."""
+    if isinstance(error, KaratError):
+        return _line(error.what)
     try:
         message = _line(str(error))
     except Exception:  # noqa: BLE001 - __str__ of users' errors may fail
         message = ""
-    if isinstance(error, KaratError):
-        return _line(getattr(error, "what", message))
     name = _line(type(error).__name__)
     if (
         "different event loop" in message

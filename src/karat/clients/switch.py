@@ -33,16 +33,7 @@ _PROPERTIES = ("filter", "index_routing", "search_routing", "is_write_index", "i
 
 
 class SwitchError(KaratError):
-    """The switch cannot be reached, or refused: it may be in its former state or in the new one.
-
-    Args:
-        what: What failed, in one sentence without a full stop.
-        fix: How to fix it.
-    """
-
-    def __init__(self, what: str, *, fix: str | None = None) -> None:
-        self.what, self.fix = what, fix
-        super().__init__(what + (f"\n  fix: {fix}" if fix else ""))
+    """The switch cannot be reached, or refused: it may be in its former state or in the new one."""
 
 
 def read(

@@ -20,7 +20,7 @@ from itertools import count, takewhile
 from statistics import median
 from typing import Any
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known, nearest
 from karat.tables.judgments import STATES
 from karat.tables.schema import Scale
 from karat.tables.workspace import ORDERS, Order
@@ -331,12 +331,12 @@ def _checked_reason(words: str | None) -> str:
     if words is None:
         raise UsageError("cannot_judge needs a reason", fix=f"one of {choices}")
     code, colon, more = (part.strip() for part in words.partition(":"))
-    if code not in REASONS:
-        raise UsageError(
-            f"unknown reason {code[:60]!r}",
-            nearest=nearest(code, REASONS, 1),
-            fix=f"one of {choices}; an explanation may follow: other: the link is dead",
-        )
+    check_known(
+        code,
+        REASONS,
+        f"unknown reason {code[:60]!r}",
+        f"one of {choices}; an explanation may follow: other: the link is dead",
+    )
     if code == "other" and not more:
         raise UsageError("the reason other needs an explanation", fix="other: the link is dead")
     return f"{code}{colon} {more}" if more else code

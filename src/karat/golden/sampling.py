@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known, nearest
 from karat.golden.traffic import folded
 from karat.stats.averages import Floats
 
@@ -282,11 +282,12 @@ def _strata(log: pl.DataFrame, quotas: Sequence[Quota]) -> tuple[pl.DataFrame, I
 def _refuse_attribute(log: pl.DataFrame, quota: Quota) -> None:
     fixed = {"text", "key", "count", "spellings", "personal"}
     attributes = [name for name in log.columns if name not in fixed]
-    if quota.attribute not in attributes:
-        raise UsageError(
-            f"queries have no attribute {quota.attribute!r}; they have {', '.join(attributes)}",
-            nearest=nearest(quota.attribute, attributes, 1),
-        )
+    check_known(
+        quota.attribute,
+        attributes,
+        f"queries have no attribute {quota.attribute!r}; they have {', '.join(attributes)}",
+        None,
+    )
     values = log[quota.attribute].cast(pl.String)
     available = int((values == quota.value).sum())
     if available < quota.at_least or quota.at_least < 1:
@@ -350,11 +351,9 @@ def _sizes(
 
 def _refuse_allocation(allocation: Mapping[str, float] | None, names: Sequence[str]) -> None:
     for band, share in (allocation or {}).items():
-        if band not in names:
-            raise UsageError(
-                f"no query is in a band {band!r}; bands are {', '.join(names)}",
-                nearest=nearest(band, names, 1),
-            )
+        check_known(
+            band, names, f"no query is in a band {band!r}; bands are {', '.join(names)}", None
+        )
         if not 0 < share <= 1:
             raise UsageError(f"the share of {band} is {share:g}", fix="give a share from 0 to 1")
 

@@ -184,16 +184,11 @@ def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind
 
 
 def _limit(text: str) -> tuple[str, float]:
-    from karat.errors import UsageError, nearest
+    from karat.errors import UsageError, check_known
     from karat.tables.diagnosis.results import MODES
 
     mode, equals, share = text.partition("=")
-    if mode not in MODES:
-        raise UsageError(
-            f"unknown failure mode {mode!r}",
-            nearest=nearest(mode, MODES, 1),
-            fix=f"one of {', '.join(MODES)}",
-        )
+    check_known(mode, MODES, f"unknown failure mode {mode!r}")
     try:
         limit = float(share) if equals else 0.0
     except ValueError:

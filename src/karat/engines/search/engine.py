@@ -24,8 +24,8 @@ class EngineError(KaratError):
     def __init__(
         self, what: str, *, fix: str | None = None, again: bool = False, after: float = 0.0
     ) -> None:
-        super().__init__(what)
-        self.what, self.fix, self.again, self.after = what, fix, again, after
+        super().__init__(what, fix=fix)
+        self.again, self.after = again, after
 
 
 class SearchEngine(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karat.errors import InputError, UsageError, but, nearest
+from karat.errors import InputError, UsageError, but, check_known
 from karat.formats.exchange import (
     _golden_sets,
     _quepid_cases,
@@ -193,12 +193,7 @@ def write_exchange(
 
 
 def _peer(name: str) -> Peer:
-    if name not in EXCHANGES:
-        raise UsageError(
-            f"unknown exchange format {name!r}",
-            nearest=nearest(name, EXCHANGES, 1),
-            fix=f"formats: {', '.join(EXCHANGES)}",
-        )
+    check_known(name, EXCHANGES, f"unknown exchange format {name!r}", "formats: {}")
     return EXCHANGES[name]
 
 

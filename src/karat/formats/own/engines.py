@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from karat.engines.secrets import secret_value
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, check_known, nearest
 from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
 from karat.tables.engines import KINDS, SQL, EmbedConfig, EngineConfig, EngineKind, Secret
@@ -65,12 +65,12 @@ def read_engine(name: str, start: Path) -> EngineConfig:
 
 def declared(known: Mapping[str, _Value], name: str, section: str) -> _Value:
     """One of the declared engines or judges; raises UsageError with the nearest name."""
-    if name not in known:
-        raise UsageError(
-            f"no {section} {name!r} in karat.toml",
-            nearest=nearest(name, known, 1),
-            fix=f"one of {', '.join(known)}" if known else f"declare it: [{section}.{name}]",
-        )
+    check_known(
+        name,
+        known,
+        f"no {section} {name!r} in karat.toml",
+        f"one of {', '.join(known)}" if known else f"declare it: [{section}.{name}]",
+    )
     return known[name]
 
 
@@ -95,12 +95,12 @@ def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
     """The declaration with other values of its parameters, as typed."""
     params, known = dict(config.params), params_of(config)
     for key, text in given.items():
-        if key not in known:
-            raise UsageError(
-                f"the engine {config.name} has no parameter {key!r}",
-                nearest=nearest(key, known, 1),
-                fix=f"one of {', '.join(known)}" if known else f"params = {{ {key} = … }}",
-            )
+        check_known(
+            key,
+            known,
+            f"the engine {config.name} has no parameter {key!r}",
+            f"one of {', '.join(known)}" if known else f"params = {{ {key} = … }}",
+        )
         params[key] = typed(text)
     return replace(config, params=params)
 

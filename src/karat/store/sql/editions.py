@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import edition as edition_table
 from karat.store.sql.schema import edition_grade, edition_query
@@ -93,11 +93,9 @@ def editions(c: sa.Connection, set_id: int) -> list[Edition]:
 def edition(c: sa.Connection, set_id: int, name: str) -> tuple[Edition, pl.DataFrame, pl.DataFrame]:
     """An edition, its queries, and its grades (``GRADES``), each sorted by id."""
     by_name = {row.name: row for row in editions(c, set_id)}
-    if name not in by_name:
-        raise UsageError(
-            f"no edition {name!r}; there are {', '.join(by_name) or 'none'}",
-            nearest=nearest(name, by_name, 1),
-        )
+    check_known(
+        name, by_name, f"no edition {name!r}; there are {', '.join(by_name) or 'none'}", None
+    )
     row = by_name[name]
     content = c.execute(
         sa.select(edition_query.c.query_id, edition_query.c.content.label("attributes")).where(

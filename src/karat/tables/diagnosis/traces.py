@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, check_known
 from karat.tables.run import Run
 
 StageKind = Literal["rewrite", "retrieve", "filter", "fuse", "rerank", "serve"]
@@ -106,15 +106,9 @@ class Trace:
 
     def stage(self, name: str) -> Stage:
         """One of them; raises UsageError with the nearest name if there is none."""
-        for stage in self.stages:
-            if stage.name == name:
-                return stage
-        names = [stage.name for stage in self.stages]
-        raise UsageError(
-            f"the trace has no stage {name!r}",
-            nearest=nearest(name, names, 1),
-            fix=", ".join(names),
-        )
+        by_name = {stage.name: stage for stage in self.stages}
+        check_known(name, by_name, f"the trace has no stage {name!r}", "{}")
+        return by_name[name]
 
     def candidates(
         self, name: str, query_ids: Collection[str] | None = None, most: int | None = None

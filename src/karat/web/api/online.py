@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 from fastapi import APIRouter, Query, Response
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.online.metrics import registry
 from karat.online.metrics.expressions import why_unknown
 from karat.reports.online.catalogue import MetricEntry, as_json
@@ -211,11 +211,6 @@ def _slicing(site: AppState, log: EventLog, by: str) -> list[Dimension]:
 
 def _check_parameters(call: Call) -> None:
     """Raise UsageError for a query parameter that the route does not have."""
-    known = call.ask.others or frozenset()
-    unknown = next((name for name in call.request.query_params if name not in known), None)
-    if unknown is not None:
-        raise UsageError(
-            f"unknown parameter {unknown[:60]!r}",
-            nearest=nearest(unknown, known),
-            fix=f"one of: {', '.join(sorted(known))}",
-        )
+    known = sorted(call.ask.others or ())
+    for name in call.request.query_params:
+        check_known(name, known, f"unknown parameter {name[:60]!r}", "one of: {}", count=2)

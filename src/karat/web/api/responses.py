@@ -13,7 +13,7 @@ import pydantic_core
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic_core import PydanticSerializationError
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.reports.golden.golden import to_json
 from karat.reports.table import Column, Kind
 from karat.web.framework.errors import opened
@@ -67,11 +67,9 @@ class Window:
         where = {name: value for name, value in ask.where.items() if name not in own}
         plain = {name: kind for name, kind in frame.schema.items() if not kind.is_nested()}
         for name in (*where, *([ask.sort.removeprefix("-")] if ask.sort else [])):
-            if name not in plain:
-                raise UsageError(
-                    f"the list has no column {name!r} to filter or sort by",
-                    nearest=nearest(name, plain),
-                )
+            check_known(
+                name, plain, f"the list has no column {name!r} to filter or sort by", None, count=2
+            )
         columns = [Column(name, name, _kind(name, kind)) for name, kind in plain.items()]
         search = [name for name, kind in plain.items() if kind == pl.String]
         result = listed(

@@ -130,9 +130,8 @@ def _job(key: str) -> str:
 
 def _said(error: KaratError) -> str:
     """An error without folders of the server."""
-    what = str(getattr(error, "what", error))
-    fix = getattr(error, "fix", None)
-    return f"{what[:1].upper()}{what[1:]}." + (f" Fix: {fix}." if fix else "")
+    what = error.what
+    return f"{what[:1].upper()}{what[1:]}." + (f" Fix: {error.fix}." if error.fix else "")
 
 
 def _row(call: Call, log: Any) -> dict[str, Any]:

@@ -96,8 +96,7 @@ def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
         where = {name: getattr(error, name) for name in names if getattr(error, name) is not None}
         return 400, Said("input", error.what, where, fix=error.fix)
     if isinstance(error, MissingExtra):
-        what, _, fix = str(error).partition("\n  fix: ")
-        return 501, Said("missing_extra", what, fix=fix or None)
+        return 501, Said("missing_extra", error.what, fix=error.fix)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:])
@@ -110,9 +109,9 @@ def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
     LOG.error("error %s", number, exc_info=error, extra={"error": number})
     fix = f"look in the server's log for error {number}"
     if isinstance(error, KaratError):
-        what, _, own = str(error).partition("\n  fix: ")
         if trusted:
-            return 503, Said("error", what, fix=f"{own}; {fix}" if own else fix)
+            own = f"{error.advice}; " if error.advice else ""
+            return 503, Said("error", error.what, fix=own + fix)
         return 503, Said("error", "the server cannot do this now", fix=fix)
     return 500, Said("error", "this is a bug in karat", fix=fix)
 

@@ -127,7 +127,7 @@ class Diagnosing:
         opened.artifacts.put(KIND, key, head, {"roads": pl.DataFrame(rows, schema=_ROAD)})
         stored = opened.artifacts.find(KIND, key, _read)
         if stored is None:
-            raise ArtifactCorrupted("the diagnosis could not be stored\n  fix: try again")
+            raise ArtifactCorrupted("the diagnosis could not be stored", fix="try again")
         return stored
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.engines.search.template import names_in
-from karat.errors import MissingExtra, UsageError, nearest
+from karat.errors import MissingExtra, UsageError, check_known
 from karat.formats.own.engines import typed
 from karat.tables.engines import EngineConfig
 
@@ -61,12 +61,12 @@ def search_space(config: EngineConfig, given: Sequence[str]) -> list[Searched]:
         if not name or not sign or name in space:
             what = "is given twice" if name in space else "is not NAME=VALUES"
             raise UsageError(f"--param {text!r} {what}", fix=example)
-        if name not in config.params:
-            raise UsageError(
-                f"the engine {config.name} has no parameter {name!r}",
-                nearest=nearest(name, config.params, 1),
-                fix=f"params = {{ {name} = … }} in [engine.{config.name}]",
-            )
+        check_known(
+            name,
+            config.params,
+            f"the engine {config.name} has no parameter {name!r}",
+            f"params = {{ {name} = … }} in [engine.{config.name}]",
+        )
         used = names_in([config.template, str(config.url), config.settings])
         if config.kind != "python" and f"params.{name}" not in used:
             raise UsageError(

@@ -38,8 +38,7 @@ def check_engine(
         with open_live(config) as engine:
             return list(_checks(engine, queries, judged))
     except KaratError as error:
-        fix = error.fix or ""
-        return [EngineCheck("open", "fail", getattr(error, "what", str(error)), fix)]
+        return [EngineCheck("open", "fail", error.what, error.fix or "")]
 
 
 def golden_set(text: str | None) -> tuple[Queries | None, dict[str, list[str]] | None]:

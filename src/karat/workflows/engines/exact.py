@@ -116,7 +116,7 @@ def _exact(config: EngineConfig) -> tuple[EngineConfig, str]:
             try:
                 template = opened.exact_template()
             except EngineError as error:
-                raise KaratError(f"{config.name}: {error.what}\n  fix: {error.fix}") from None
+                raise KaratError(f"{config.name}: {error.what}", fix=error.fix) from None
         return replace(config, template=template), "with script_score over all vectors"
     if config.kind == "sqlite":
         raise UsageError(

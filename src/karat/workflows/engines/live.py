@@ -181,8 +181,7 @@ class Vectors:
             try:
                 self._endpoint.prepare([text for text in texts if text])
             except EngineError as error:
-                fix = f"\n  fix: {error.fix}" if error.fix else ""
-                raise KaratError(f"{error.what}{fix}") from None
+                raise KaratError(error.what, fix=error.fix) from None
 
     def added(self, query: EngineQuery) -> EngineQuery:
         """The query with its vector, if the template has one."""
@@ -262,7 +261,7 @@ def search_engine(
                     **settings,
                 )
         except _Hopeless as error:
-            raise KaratError(f"{config.name} answers nothing: {error}\n  fix: {fix}") from None
+            raise KaratError(f"{config.name} answers nothing: {error}", fix=fix) from None
         journal.finish()
         return replace(
             found,
@@ -284,7 +283,7 @@ def reached(engine: LiveEngine, fix: str) -> EngineFacts:
     try:
         return engine.facts()
     except EngineError as error:
-        raise KaratError(f"{engine.config.name}: {error.what}\n  fix: {error.fix or fix}") from None
+        raise KaratError(f"{engine.config.name}: {error.what}", fix=error.fix or fix) from None
 
 
 def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def search_by(
     reasons = reasons_of(query_ids, replies)
     failed = sum(reason.queries for reason in reasons)
     if failed == len(replies):
-        raise KaratError(_nothing(engine, replies, reasons, fix))
+        raise _nothing(engine, replies, reasons, fix)
     run = _JournaledRun(title, query_ids, replies, journal, run_about, depth)
     _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
@@ -289,7 +289,7 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
 
 def _nothing(
     engine: str, replies: Sequence[Outcome], reasons: Sequence[Reason], fix: str | None
-) -> str:
+) -> KaratError:
     first = reasons[0]
     where = f"{first.place}: " if first.place else ""
     queries = counted(len(replies), "query", "queries")
@@ -299,8 +299,9 @@ def _nothing(
         text += f" ({first.queries:,}); {others}"
     came = next((reply.came for reply in replies if reply.came), None)
     if came is not None:
-        return f"{text}; what came back: {came}\n  fix: return {EXPECTED}"
-    return f"{text}\n  fix: {fix or f'call it in Python with the text of query {first.query_id}'}"
+        return KaratError(f"{text}; what came back: {came}", fix=f"return {EXPECTED}")
+    by_hand = f"call it in Python with the text of query {first.query_id}"
+    return KaratError(text, fix=fix or by_hand)
 
 
 # --- shared with benchmark ---

@@ -62,7 +62,8 @@ class _Asking:
             queries = counted(len(replies), "query", "queries")
             raise KaratError(
                 f"the stage {name} of {config.name} answered none of {queries}, and no trace was "
-                f"written: {reasons[0].error}\n  fix: ask it by itself: check its request"
+                f"written: {reasons[0].error}",
+                fix="ask it by itself: check its request",
             )
         return run_of(self.ids, replies, name, {}).to_depth(size), parts
 

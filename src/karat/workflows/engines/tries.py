@@ -17,7 +17,7 @@ import polars as pl
 
 from karat.clients.search_function import CallSettings, Reply, ask
 from karat.engines.search.engine import EngineError
-from karat.errors import InputError, KaratError, MissingExtra, UsageError, nearest
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, check_known
 from karat.formats.own.engines import read_engine, read_engines, with_params, with_template
 from karat.formats.own.engines import template_text as text_of
 from karat.golden.traffic import folded
@@ -159,7 +159,7 @@ def _answer(
     except KaratError as error:
         if strict and isinstance(error, UsageError | InputError | MissingExtra):
             raise
-        found.error, found.fix = getattr(error, "what", str(error)), error.fix
+        found.error, found.fix = error.what, error.fix
         return found
     if found.reply.ranking is None:
         found.error = errors[-1].what if errors else found.reply.error
@@ -412,8 +412,7 @@ def list_tries(opened: Workspace, engine: str = "") -> list[TryRow]:
 
 def find_try(opened: Workspace, name: str) -> TryRow:
     found = {row.name: row for row in list_tries(opened)}
-    if name not in found:
-        raise UsageError(f"there is no try {name!r}", nearest=nearest(name, found, 1))
+    check_known(name, found, f"there is no try {name!r}", None)
     return found[name]
 
 

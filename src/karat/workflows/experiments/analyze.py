@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known, nearest
 from karat.experiments import health as checks
 from karat.experiments.effects import Effects
 from karat.experiments.evidence import AGE_CUT, FIRST_CUT, Evidence
@@ -289,12 +289,12 @@ def _check_arms(
     if plan.control == plan.treatment:
         raise UsageError(f"control and treatment are both {plan.control}", fix="name two arms")
     for arm in (plan.control, plan.treatment):
-        if arm not in known:
-            raise UsageError(
-                f"the log has no arm {arm!r}",
-                nearest=nearest(arm, known, 1),
-                fix=f"its arms are {', '.join(known[:10])}" + (", …" if len(known) > 10 else ""),
-            )
+        check_known(
+            arm,
+            known,
+            f"the log has no arm {arm!r}",
+            f"its arms are {', '.join(known[:10])}" + (", …" if len(known) > 10 else ""),
+        )
 
 
 def _differing(runs: Sequence[Any], queries: Any) -> pl.DataFrame:

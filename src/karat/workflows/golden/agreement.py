@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
 from karat.store.sql import audit, golden_sets, judgments, pairs, queries, queue, ratings
@@ -83,12 +83,7 @@ def _agreement(snapshot: Moment, weights: KappaWeights, target: float, by: str |
     classes = None
     if by is not None:
         names = [name for name in snapshot.queries.columns if name not in _NO_CLASS]
-        if by not in names:
-            raise UsageError(
-                f"queries have no attribute {by!r}",
-                nearest=nearest(by, names, 1),
-                fix=f"one of {', '.join(names)}",
-            )
+        check_known(by, names, f"queries have no attribute {by!r}")
         classed = snapshot.queries.drop_nulls(by)
         classes = dict(zip(classed["query_id"], classed[by].cast(pl.String), strict=True))
     gold = snapshot.pairs.filter(pl.col("gold_grade").is_not_null())

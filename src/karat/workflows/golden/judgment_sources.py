@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, check_known, nearest
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
 from karat.store.sql.judgment_sources import given_in_karat
@@ -46,12 +46,7 @@ def sources_of(typed: Sequence[str]) -> dict[str, str]:
 
 
 def checked(source: str) -> str:
-    if source not in SOURCES:
-        raise UsageError(
-            f"unknown source {source!r}",
-            nearest=nearest(source, SOURCES, 1),
-            fix=f"one of {', '.join(SOURCES)}",
-        )
+    check_known(source, SOURCES, f"unknown source {source!r}")
     return source
 
 

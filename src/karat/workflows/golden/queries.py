@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.formats.own.passports import certified
 from karat.golden.editions import Freeze, may_freeze
 from karat.golden.freshness import stale
@@ -283,13 +283,9 @@ def _asked(frame: pl.DataFrame, taken: Collection[str]) -> tuple[pl.DataFrame, d
 
 
 def _query(snapshot: Moment, query_id: str) -> dict[str, Any]:
-    rows = snapshot.queries.filter(pl.col("query_id") == query_id)
-    if not rows.height:
-        raise UsageError(
-            f"the golden set has no query {query_id!r}",
-            nearest=nearest(query_id, snapshot.queries["query_id"].to_list(), 1),
-        )
-    return rows.row(0, named=True)
+    known = snapshot.queries["query_id"].to_list()
+    check_known(query_id, known, f"the golden set has no query {query_id!r}", None)
+    return snapshot.queries.row(known.index(query_id), named=True)
 
 
 def _described(frame: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, check_known
 from karat.formats import ROLES
 from karat.formats.tables.detect import detect
 from karat.formats.tables.parquet import scan
@@ -43,17 +43,8 @@ def given(pairs: Sequence[str], files: Sequence[str]) -> dict[str, str]:
     roles = {}
     for pair in pairs:
         file, _, role = pair.rpartition("=")
-        if role not in ROLES:
-            raise UsageError(
-                f"unknown role {role!r}",
-                nearest=nearest(role, ROLES, 1),
-                fix=f"--role FILE={'|'.join(ROLES)}",
-            )
-        if file not in files:
-            raise UsageError(
-                f"--role names {file!r}, which is not among the files",
-                nearest=nearest(file, files, 1),
-            )
+        check_known(role, ROLES, f"unknown role {role!r}", f"--role FILE={'|'.join(ROLES)}")
+        check_known(file, files, f"--role names {file!r}, which is not among the files", None)
         roles[file] = role
     return roles
 

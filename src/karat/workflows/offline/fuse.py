@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.fusion import Tuned, reciprocal_rank, tuned, weighted_sum
 from karat.tables import Run
 from karat.workflows.offline import inputs
@@ -41,12 +41,7 @@ def fuse(
         UsageError: an unknown method or value, or an option of the other method.
         InputError: a run that cannot be read, or scores that cannot be added.
     """
-    if method not in METHODS:
-        raise UsageError(
-            f"unknown fusion method {method!r}",
-            nearest=nearest(str(method), METHODS, 1),
-            fix=f"one of {', '.join(METHODS)}",
-        )
+    check_known(str(method), METHODS, f"unknown fusion method {method!r}")
     if method == "rrf" and normalise is not None:
         raise UsageError(
             "reciprocal rank fusion uses ranks, so there are no scores to normalise",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.errors import InputError, MissingExtra, UsageError, nearest
+from karat.errors import InputError, MissingExtra, check_known
 from karat.formats.own import golden
 from karat.formats.own.workspace import NAME
 from karat.formats.tables.detect import own_kind
@@ -35,12 +35,7 @@ def is_workspace(value: Any, source: str | None = None) -> bool:
 
 def checked_source(source: str) -> None:
     """Raise UsageError for an unknown source of judgments."""
-    if source not in SOURCES:
-        raise UsageError(
-            f"unknown source of judgments {source!r}",
-            nearest=nearest(source, SOURCES, 1),
-            fix=f"one of {', '.join(SOURCES)}",
-        )
+    check_known(source, SOURCES, f"unknown source of judgments {source!r}")
 
 
 def judged_by(

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from karat.diagnosis.document_slices import of_documents
-from karat.errors import InputError, KaratError, UsageError, nearest
+from karat.errors import InputError, KaratError, UsageError, check_known
 from karat.measures import lower_is_better, parse_all
 from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
@@ -122,11 +122,8 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
             f"margin must be finite and above 0, got {asked.margin:g}", fix="0.01, for example"
         )
     names = [str(measure) for measure in parse_all(list(asked.measures))] if asked.measures else []
-    editions = [row.name for row in list_editions(opened)]
-    if asked.edition != NOW and asked.edition not in editions:
-        raise UsageError(
-            f"unknown edition {asked.edition!r}", nearest=nearest(asked.edition, editions, 1)
-        )
+    editions = [NOW, *(row.name for row in list_editions(opened))]
+    check_known(asked.edition, editions, f"unknown edition {asked.edition!r}", None)
     settings = {
         "measures": names,
         "by": list(dict.fromkeys(asked.by)),

@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.diagnosis.document_slices import of_documents
 from karat.diagnosis.slices import BUILT_IN, slices_of
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError, check_known
 from karat.reports.html.content import Content
 from karat.store.sql import queries
 from karat.tables import QueryValue, Results
@@ -235,10 +235,7 @@ def attributes_of(opened: Workspace) -> list[str]:
 def known(opened: Workspace, rules: Rules) -> Rules:
     """The rules in canonical order, so that equal rules share one stored evaluation."""
     editions = [NOW, *(attribute.name for attribute in list_editions(opened))]
-    if rules.edition not in editions:
-        raise UsageError(
-            f"unknown edition {rules.edition!r}", nearest=nearest(rules.edition, editions, 1)
-        )
+    check_known(rules.edition, editions, f"unknown edition {rules.edition!r}", None)
     by = sorted(set(rules.by))
     attributes = attributes_of(opened) if by else []
     # Comma-separated attributes are a combination; document attributes are checked later.
@@ -252,10 +249,8 @@ def known(opened: Workspace, rules: Rules) -> Rules:
             f"at most {MOST_BY} attributes to slice by, got {len(parts)}", fix="choose fewer"
         )
     for attribute in parts:
-        if attribute not in attributes and not of_documents([attribute]):
-            raise UsageError(
-                f"unknown query attribute {attribute!r}", nearest=nearest(attribute, attributes, 1)
-            )
+        if not of_documents([attribute]):
+            check_known(attribute, attributes, f"unknown query attribute {attribute!r}", None)
     return replace(rules, by=by)
 
 
