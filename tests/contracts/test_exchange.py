@@ -380,7 +380,7 @@ def test_a_zip_file_that_is_not_one_file_is_refused(
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_file, "_BOMB_FROM", 1 << 20)
+    monkeypatch.setattr(source_file, "BOMB_FROM", 1 << 20)
     path = tmp_path / "x.zip"
     path.write_bytes(zipped({"x.json": b" " * (2 << 20)}))  # deflate: about 1,000 to 1
     with pytest.raises(InputError, match="which real data does not"):

@@ -71,7 +71,7 @@ def test_what_is_no_such_folder_is_none(tmp_path: Path) -> None:
 def test_what_is_not_safe_is_refused(
     files: dict[str, bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_file, "_BOMB_FROM", 1 << 18)
+    monkeypatch.setattr(source_file, "BOMB_FROM", 1 << 18)
     path = packed(tmp_path / "a.zip", files)
     with pytest.raises(InputError, match=says), beir_in(path):
         pass
@@ -108,7 +108,7 @@ def test_what_is_wrong_in_it_names_the_part(tmp_path: Path) -> None:
 def test_several_files_that_expand_much_together_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zips, "_BOMB_FROM", 1 << 20)
+    monkeypatch.setattr(zips, "BOMB_FROM", 1 << 20)
     # Each alone is small enough.
     parts = ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv")
     path = packed(tmp_path / "bomb.zip", dict.fromkeys(parts, b" " * (700 << 10)))

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from karat.errors import InputError
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
-from karat.formats.exchange.quepid import by_document, graded, once
+from karat.formats.exchange.quepid import by_document, once
 from karat.formats.exchange.quepid_books import about, written
-from karat.formats.exchange.quepid_snapshots import position
 from karat.formats.exchange.source_file import SourceFile
 from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
@@ -46,11 +44,10 @@ def read(foreign: SourceFile) -> Exchange:
         for rating in item.each("ratings"):
             gathered.leave(rating, ("doc_id", "rating", "user_email"), "a rating")
             doc, grade = rating.need("doc_id").identifier(), rating.get("rating")
-            email = rating.get("user_email")
             if grade is None:
                 gathered.lose(UNRATED)
                 continue
-            rater = email.text() if email is not None and email.value != "" else None
+            rater = rating.text_of("user_email")
             gathered.judge(query, doc, grade.number(), rater, node=grade)
     return gathered.exchange()
 
@@ -82,13 +79,9 @@ def read_csv(foreign: SourceFile) -> Exchange:
     names = {name.casefold().replace("_", " "): name for name in sheet.names}
     text_of = names.get("query text") or names.get("query")
     if text_of is None:
-        raise InputError("no column Query Text", file=foreign.name, line=sheet.line)
+        raise sheet.wrong("no column Query Text")
     if not names.keys() & {"information need", "case name"}:
-        raise InputError(
-            f"not a Quepid case: its columns are {', '.join(sheet.names[:8])}",
-            file=foreign.name,
-            line=sheet.line,
-        )
+        raise sheet.wrong(f"not a Quepid case: its columns are {', '.join(sheet.names[:8])}")
     used = {"query text", "query", "information need", "notes", "options"}
     used |= {"doc id", "doc position", "title", "rating"}
     case = ("team name", "case name", "case id", "score", "date last scored", "count")
@@ -100,11 +93,11 @@ def read_csv(foreign: SourceFile) -> Exchange:
     if not detailed:
         for name in fields:
             gathered.lose(f"the column {name!r}")
-    for line, row in sheet.rows():
+    for row in sheet.rows():
         cells = {key: row[name] for key, name in names.items()}
         text = row[text_of]
         if not text.strip():
-            raise InputError("the query is empty", file=foreign.name, line=line)
+            raise sheet.wrong("the query is empty")
         query = gathered.query(
             text,
             need=cells.get("information need"),
@@ -117,10 +110,9 @@ def read_csv(foreign: SourceFile) -> Exchange:
         gathered.document(doc, {"title": cells.get("title")} | {name: row[name] for name in fields})
         rating = cells.get("rating", "").strip()
         if rating and rating not in ("null", "undefined", "--"):
-            grade = graded(sheet.number(rating), foreign.name, line, text, sheet.separator)
-            gathered.judge(query, doc, grade, line=line)
+            gathered.judge(query, doc, sheet.grade(rating, text), line=sheet.line)
         if place := cells.get("doc position", "").strip():
-            position(foreign, line, place)
+            sheet.position(place)
             gathered.rank(foreign.stem, query, doc)
     gathered.read(sheet)
     return gathered.exchange()

@@ -10,7 +10,6 @@ from karat.errors import InputError
 from karat.formats.exchange.export import Export, dumped, unpacked
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
-from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 _ASKED = ("request", "template_id", "params", "summary_fields")
@@ -87,13 +86,10 @@ def write_request(leaving: Export) -> bytes:
             fields |= {"template_id": _TEMPLATE["id"], "params": {"query_string": text}}
         templated |= fields.get("template_id") == _TEMPLATE["id"]
         ratings = []
-        for rated in leaving.of(query):
-            index = leaving.documents.get(rated.doc_id, {}).get("index")
+        for doc, grade in leaving.grades(query):
+            index = leaving.documents.get(doc, {}).get("index")
             unnamed |= index is None
-            if rated.grade is not None:
-                name = index or "index"
-                rating = {"_index": name, "_id": rated.doc_id, "rating": whole(rated.grade)}
-                ratings.append(rating)
+            ratings.append({"_index": index or "index", "_id": doc, "rating": grade})
         requests.append({"id": query, **fields, "ratings": ratings})
     out: dict[str, Any] = {"requests": requests}
     if templated:

@@ -14,7 +14,6 @@ from karat.errors import InputError
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
-from karat.formats.tables.cells import whole
 from karat.formats.tables.jsonl import parsed
 from karat.tables.golden.golden_sets import Exchange
 
@@ -80,9 +79,7 @@ def write_judgments(leaving: Export) -> bytes:
         {
             "query": text,
             "ratings": [
-                {"docId": r.doc_id, "rating": str(whole(r.grade))}
-                for r in leaving.of(query)
-                if r.grade is not None
+                {"docId": doc, "rating": str(grade)} for doc, grade in leaving.grades(query)
             ],
         }
         for query, text in leaving.texts.items()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from karat.errors import InputError
 from karat.formats.exchange.import_ import counted
 from karat.formats.exchange.source_file import FORMULA
+from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 ANY_TEXT = "use the format csv, which stores any text"
@@ -67,6 +68,12 @@ class Export:
 
     def of(self, query_id: str) -> list[Rated]:
         return self._by_query.get(query_id, [])
+
+    def grades(self, query_id: str) -> Iterator[tuple[str, int | float]]:
+        """The judged documents of a query, with their grades."""
+        for rated in self.of(query_id):
+            if rated.grade is not None:
+                yield rated.doc_id, whole(rated.grade)
 
     def cell(self, text: str) -> str:
         """A cell that no spreadsheet runs as a formula."""

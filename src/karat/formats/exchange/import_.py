@@ -65,9 +65,9 @@ class ImportBuilder:
         self._unnamed: Counter[tuple[str, str]] = Counter()
         self._runs: dict[str, dict[str, list[tuple[str, float | None]]]] = {}
 
-    def lose(self, what: str, count: int = 1) -> None:
+    def lose(self, what: str) -> None:
         """Count something that karat cannot store."""
-        self._lost[what] += count
+        self._lost[what] += 1
 
     def leave(self, node: Node, known: Iterable[str], of: str) -> None:
         """Count the keys of an object that are not imported, unless they are empty."""

@@ -11,14 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from karat.errors import InputError, but
-from karat.formats.exchange.source_file import MOST, ZIP, check_size, files_of, unzipping
+from karat.formats.exchange.source_file import (
+    BOMB_FROM,
+    MOST,
+    ZIP,
+    check_size,
+    files_of,
+    unzipping,
+)
 from karat.formats.tables.folder import one_split
 from karat.formats.tables.source import BOMB_RATIO
 
 _PART = re.compile(r"((queries|corpus)\.jsonl|qrels/[^/]+\.tsv)(\.gz|\.zst|\.bz2)?")
 _SPLIT = re.compile(r"qrels/([^/]+)\.tsv(\.\w+)?")
 _IN_ALL = 4 * MOST
-_BOMB_FROM = 1 << 26  # as formats.source
 
 
 @contextmanager
@@ -105,7 +111,7 @@ def _check(parts: Mapping[str, zipfile.ZipInfo], path: Path) -> None:
     name, total = str(path), sum(entry.file_size for entry in parts.values())
     for entry in parts.values():
         check_size(entry, name)
-    if total > _BOMB_FROM and total > BOMB_RATIO * path.stat().st_size:
+    if total > BOMB_FROM and total > BOMB_RATIO * path.stat().st_size:
         raise InputError(
             f"the ZIP file expands more than {BOMB_RATIO} times, to {total >> 20} MiB, which real "
             "data does not",

@@ -12,7 +12,6 @@ import polars as pl
 from karat.errors import InputError, but
 from karat.formats.exchange.export import ANY_TEXT, Export
 from karat.formats.exchange.import_ import JUDGED, ImportBuilder
-from karat.formats.exchange.quepid import graded
 from karat.formats.exchange.source_file import SourceFile
 from karat.formats.tables.beir import BEIR
 from karat.formats.tables.cells import whole
@@ -55,10 +54,8 @@ def read_csv(foreign: SourceFile) -> Exchange:
     column_of = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
         if not {either, *either} & set(column_of):
-            raise InputError(
+            raise sheet.wrong(
                 f"no column {what!r}; the columns are {', '.join(sheet.names[:8])}",
-                file=foreign.name,
-                line=sheet.line,
                 fix="query_id,doc_id,grade,rater,reason",
             )
     for name in sheet.names:
@@ -69,41 +66,33 @@ def read_csv(foreign: SourceFile) -> Exchange:
             f"column {column_of['text']!r} is the query text: rename it to query_id if it is the id"
         )
     said = pairs = False
-    for line, row in sheet.rows():
+    header = sheet.line
+    for row in sheet.rows():
         cells = {what: row[name] for what, name in column_of.items()}
         text = cells.get("text", "")
         query_id, doc = cells.get("query_id", ""), cells["doc_id"]
         if not (query_id if "query_id" in column_of else text).strip():
-            raise InputError("the query is empty", file=foreign.name, line=line)
+            raise sheet.wrong("the query is empty")
         query = gathered.query(text if text.strip() else None, query_id or None)
         grade = cells["grade"].strip()
         if doc.strip() and sheet.cells <= sheet.names.index(column_of["grade"]):
-            raise InputError(
+            raise sheet.wrong(
                 "the row ends before its grade",
-                file=foreign.name,
-                line=line,
                 query=query,
                 fix="is the file complete? An empty grade means that it could not be judged",
             )
         if not doc.strip():
             if grade:
-                raise InputError(
-                    "a grade without a document", file=foreign.name, line=line, query=query
-                )
+                raise sheet.wrong("a grade without a document", query=query)
             continue
-        none = grade.casefold() in _NONE
-        number = sheet.number(grade)
-        value = None if none else graded(number, foreign.name, line, query, sheet.separator)
-        rater = cells.get("rater", "")
+        value = None if grade.casefold() in _NONE else sheet.grade(grade, query)
         pairs, said = True, said or bool(grade or cells.get("reason", "").strip())
-        gathered.judge(
-            query, doc, value, rater if rater.strip() else None, cells.get("reason"), line
-        )
+        gathered.judge(query, doc, value, cells.get("rater"), cells.get("reason"), sheet.line)
     if pairs and not said:
         raise InputError(
             "the file has no ratings yet: all grades are empty",
             file=foreign.name,
-            line=sheet.line,
+            line=header,
             fix="import it when it is rated, or judge its pairs in karat",
         )
     gathered.read(sheet)
@@ -224,25 +213,23 @@ def read_rankquest(foreign: SourceFile) -> Exchange:
         text_node = next((context[key] for key in ("q", "query", "text") if key in context), None)
         query_id = case.need("id").identifier()
         tags = ", ".join(tag.text() for tag in case.each("tags"))
-        comment = case.get("comment")
         query = gathered.query(
             text_node.text() if text_node else None,
             query_id,
-            notes=comment.text() if comment and comment.value != "" else None,
+            notes=case.text_of("comment"),
             tags=tags or None,
         )
         gathered.leave(case, ("id", "searchContext", "ratings", "tags", "comment"), "a case")
         for key in context.keys() - {"q", "query", "text"}:
             gathered.lose(f"{key!r} of a search")
         for rating in case.each("ratings"):
-            why = rating.get("comment")
             gathered.leave(rating, ("documentId", "rating", "comment"), "a rating")
             grade = rating.need("rating")
             gathered.judge(
                 query,
                 rating.need("documentId").identifier(),
                 grade.number(),
-                reason=why.text() if why and why.value != "" else None,
+                reason=rating.text_of("comment"),
                 node=grade,
             )
     return gathered.exchange()

@@ -13,9 +13,8 @@ from karat.errors import InputError
 from karat.formats.exchange import rre
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
-from karat.formats.exchange.source_file import Node, SourceFile, number
+from karat.formats.exchange.source_file import Node, SourceFile, graded
 from karat.formats.tables.cells import whole
-from karat.formats.tables.delimited import decimal_point
 from karat.tables.golden.golden_sets import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
@@ -27,59 +26,31 @@ def read_csv(foreign: SourceFile) -> Exchange:
     sheet = foreign.sheet()
     names = [name.casefold().replace("_", "") for name in sheet.names]
     if sorted(names) != ["docid", "query", "rating"]:
-        raise InputError(
-            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and rating",
-            file=foreign.name,
-            line=sheet.line,
+        raise sheet.wrong(
+            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and rating"
         )
-    for line, row in sheet.rows():
+    for row in sheet.rows():
         cells = dict(zip(names, row.values(), strict=True))
         text, doc, rating = cells["query"], cells["docid"], cells["rating"].strip()
         if not text.strip():
-            raise InputError("the query is empty", file=foreign.name, line=line)
+            raise sheet.wrong("the query is empty")
         query = gathered.query(text)
         if not doc.strip() and rating:
-            raise InputError(
-                "a rating without a document", file=foreign.name, line=line, query=text
-            )
+            raise sheet.wrong("a rating without a document", query=text)
         if doc.strip() and rating:
-            grade = graded(sheet.number(rating), foreign.name, line, text, sheet.separator)
-            gathered.judge(query, doc, grade, line=line)
+            gathered.judge(query, doc, sheet.grade(rating, text), line=sheet.line)
         elif doc.strip():
             gathered.lose(UNRATED)
     gathered.read(sheet)
     return gathered.exchange()
 
 
-def graded(cell: str, file: str, line: int, query: str, separator: str | None = None) -> float:
-    """The number in a cell; raises InputError if it is not a number.
-
-    ``separator`` is that of the CSV file, for the fix.
-    """
-    value = number(cell)
-    if value is None:
-        shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
-        alternative = ", or separate the cells by semicolons" if separator == "," else ""
-        comma = number(decimal_point(cell)) is not None
-        raise InputError(
-            f"the rating {shown!r} is not a number",
-            file=file,
-            line=line,
-            query=query,
-            fix=f"write {decimal_point(cell)}{alternative}"
-            if comma
-            else "write grades as numbers, such as 2",
-        )
-    return value
-
-
 def write_csv(leaving: Export) -> bytes:
     """``query,docid,rating``; without a final newline, as in Quepid's files."""
     rows: list[tuple[str | float | None, ...]] = []
     for query, text in leaving.texts.items():
-        of = leaving.of(query)
-        rows += [(text, r.doc_id, whole(r.grade)) for r in of if r.grade is not None]
-        if not of:
+        rows += [(text, doc, grade) for doc, grade in leaving.grades(query)]
+        if not leaving.of(query):
             rows.append((text, None, None))
     return leaving.sheet(("query", "docid", "rating"), rows).removesuffix(b"\n")
 
@@ -117,10 +88,7 @@ def by_document(gathered: ImportBuilder, query: str, ratings: Node) -> None:
 def write_json(leaving: Export) -> bytes:
     """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
     queries = [
-        {
-            "query": text,
-            "ratings": {r.doc_id: whole(r.grade) for r in leaving.of(query) if r.grade is not None},
-        }
+        {"query": text, "ratings": dict(leaving.grades(query))}
         for query, text in leaving.texts.items()
     ]
     return dumped({"queries": queries})
@@ -214,10 +182,8 @@ def write_ltr(leaving: Export) -> bytes:
     if any(text != text.strip() for text in leaving.texts.values()):
         leaving.lost.append("white space around queries")
     lines = (
-        f"{whole(r.grade)} qid:{numbers[r.query_id]} # {r.doc_id} "
-        f"{leaving.texts[r.query_id].strip()}\n"
-        for query in leaving.texts
-        for r in leaving.of(query)
-        if r.grade is not None
+        f"{grade} qid:{numbers[query]} # {doc} {text.strip()}\n"
+        for query, text in leaving.texts.items()
+        for doc, grade in leaving.grades(query)
     )
     return "".join(lines).encode()

@@ -14,7 +14,6 @@ from typing import Any
 from karat.errors import InputError
 from karat.formats.exchange.export import Export, Rated, dumped, unpacked
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
-from karat.formats.exchange.quepid import graded
 from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.cells import whole
 from karat.formats.tables.jsonl import parsed
@@ -29,38 +28,33 @@ def read_csv(foreign: SourceFile) -> Exchange:
     gathered = ImportBuilder("quepid-book-csv", foreign.name)
     sheet = foreign.sheet()
     if [name.casefold() for name in sheet.names] == ["query", "docid"]:
-        raise InputError(
+        raise sheet.wrong(
             "the book has no ratings yet: it has no column of a judge",
-            file=foreign.name,
-            line=sheet.line,
             fix="export it again when it is rated, or as JSON, which includes its documents",
         )
     if [name.casefold() for name in sheet.names[:2]] != ["query", "docid"] or not sheet.names[2:]:
-        raise InputError(
-            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and one per judge",
-            file=foreign.name,
-            line=sheet.line,
+        raise sheet.wrong(
+            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and one per judge"
         )
     judges = sheet.names[2:]
     if "" in judges:
-        raise InputError("a column has no name", file=foreign.name, line=sheet.line)
+        raise sheet.wrong("a column has no name")
     if sheet.twice:
         gathered.assumed.append(
             f"several judges are called {', '.join(sheet.twice)}: the second is imported as "
             f"{sheet.twice[0]} (2), and so on"
         )
-    for line, row in sheet.rows():
+    for row in sheet.rows():
         text, doc, *cells = row.values()
         if not text.strip() or not doc.strip():
             lacks = "docid" if text.strip() else "query"
-            raise InputError(f"the {lacks} is empty", file=foreign.name, line=line)
+            raise sheet.wrong(f"the {lacks} is empty")
         query = gathered.query(text)
         for judge, cell in zip(judges, cells, strict=True):
             if cell.strip():
                 rater = None if judge == ANONYMOUS else judge
-                number = sheet.number(cell.strip())
-                grade = graded(number, foreign.name, line, text, sheet.separator)
-                gathered.judge(query, doc, grade, rater, line=line)
+                grade = sheet.grade(cell.strip(), text)
+                gathered.judge(query, doc, grade, rater, line=sheet.line)
         if not any(cell.strip() for cell in cells):
             gathered.lose(UNRATED)
     gathered.read(sheet)
@@ -136,9 +130,7 @@ def _fields(gathered: ImportBuilder, node: Node) -> dict[str, Any]:
 def _judge(gathered: ImportBuilder, query: str, doc: str, node: Node) -> None:
     known = ("rating", "unrateable", "judge_later", "user_email", "explanation")
     gathered.leave(node, known, "a judgment")
-    email, reason_node = node.get("user_email"), node.get("explanation")
-    rater = email.text() if email is not None and email.value != "" else None
-    reason = reason_node.text() if reason_node is not None and reason_node.value != "" else None
+    rater, reason = node.text_of("user_email"), node.text_of("explanation")
     rating = node.get("rating")
     if node.flag("unrateable"):
         if rating is not None:

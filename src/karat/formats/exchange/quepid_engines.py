@@ -79,8 +79,7 @@ def engine_of_case(path: Path) -> tuple[str, list[str]]:
 
 
 def _text(node: Node, key: str) -> str:
-    found = node.get(key)
-    return "" if found is None or found.value is None else found.text()
+    return node.text_of(key) or ""
 
 
 def _without_user(address: Node) -> str:

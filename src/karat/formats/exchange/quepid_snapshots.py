@@ -14,7 +14,7 @@ from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
-from karat.formats.exchange.source_file import Node, SourceFile, number
+from karat.formats.exchange.source_file import Node, SourceFile
 from karat.tables.golden.golden_sets import Exchange
 
 HEADER = ("Snapshot Name", "Snapshot Time", "Case ID", "Query Text", "Doc ID", "Doc Position")
@@ -40,10 +40,8 @@ def read_csv(foreign: SourceFile) -> Exchange:
     column = {what: name for name, what in meant.items() if what is not None}
     lacking = [what for what in ("query", "doc", "position") if what not in column]
     if lacking:
-        raise InputError(
+        raise sheet.wrong(
             f"no column for the {lacking[0]}; the columns are {', '.join(sheet.names[:8])}",
-            file=foreign.name,
-            line=sheet.line,
             fix=",".join(HEADER),
         )
     fields = [name for name, what in meant.items() if what is None]
@@ -51,17 +49,17 @@ def read_csv(foreign: SourceFile) -> Exchange:
         if what in column:
             gathered.lose(note)
     ranked: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    for line, row in sheet.rows():
+    for row in sheet.rows():
         text, doc = row[column["query"]], row[column["doc"]]
         run = row[column["name"]] if "name" in column else foreign.stem
         if not text.strip() or not run.strip():
-            raise InputError("the query or the name is empty", file=foreign.name, line=line)
+            raise sheet.wrong("the query or the name is empty")
         query = gathered.query(text)
         ranking = ranked.setdefault((run, query), [])
         if not doc.strip():
             gathered.lose("queries without results")
             continue
-        ranking.append((position(foreign, line, row[column["position"]].strip()), doc))
+        ranking.append((sheet.position(row[column["position"]].strip()), doc))
         gathered.document(doc, {name: row[name] for name in fields})
     for (run, query), ranking in ranked.items():
         gathered.run(run)
@@ -69,16 +67,6 @@ def read_csv(foreign: SourceFile) -> Exchange:
             gathered.rank(run, query, doc)
     gathered.read(sheet)
     return gathered.exchange()
-
-
-def position(foreign: SourceFile, line: int, cell: str) -> float:
-    """The position in a cell; raises InputError if it is not a number."""
-    place = number(cell)
-    if place is None:
-        raise InputError(
-            f"the position {cell[:60]!r} is not a number", file=foreign.name, line=line
-        )
-    return place
 
 
 def write_csv(leaving: Export) -> bytes:

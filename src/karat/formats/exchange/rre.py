@@ -14,7 +14,6 @@ from typing import Any
 from karat.formats.exchange.export import Export, dumped, unpacked
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
-from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 GAIN = 2.0  # the gain that RRE's nDCG assumes for a document without one
@@ -147,9 +146,8 @@ def _query(leaving: Export, query: str) -> dict[str, Any]:
     row = leaving.queries[query]
     more = unpacked(row.get("placeholders"))
     by_gain: dict[str, list[str]] = {}
-    for rated in leaving.of(query):
-        if rated.grade is not None:
-            by_gain.setdefault(str(whole(rated.grade)), []).append(rated.doc_id)
+    for doc, grade in leaving.grades(query):
+        by_gain.setdefault(str(grade), []).append(doc)
     return {
         "template": row.get("template") or "query.json",
         "placeholders": {_TEXT: leaving.texts[query], **(more if isinstance(more, dict) else {})},

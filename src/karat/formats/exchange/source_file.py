@@ -19,11 +19,10 @@ from karat.formats.tables.delimited import decimal_point, is_semicolon_header, r
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
-from karat.formats.tables.source import BOM, EmptyFile, Source, text_of
+from karat.formats.tables.source import BOM, BOMB_RATIO, EmptyFile, Source, text_of
 
 MOST = 1 << 30  # 1 GiB, the largest file of another tool, decompressed
-_RATIO = 250  # as tables.source.BOMB_RATIO
-_BOMB_FROM = 1 << 26
+BOMB_FROM = 1 << 26  # bytes; smaller files may expand more than BOMB_RATIO
 _FIRST = 1 << 20  # bytes of the longest header
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -61,7 +60,10 @@ class SourceFile:
 
 
 class Sheet:
-    """A CSV or TSV file with a header; duplicate columns are called "NAME (2)" and so on."""
+    """A CSV or TSV file with a header; duplicate columns are called "NAME (2)" and so on.
+
+    ``line`` is that of the header, and then of the row that is being read.
+    """
 
     def __init__(self, foreign: SourceFile) -> None:
         first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
@@ -81,25 +83,35 @@ class Sheet:
             for i, cell in enumerate(cells)
         ]
 
-    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Every row with its line; missing cells are empty."""
+    def rows(self) -> Iterator[dict[str, str]]:
+        """Every row; missing cells are empty."""
         for line, cells in self._records:
+            self.line = line
             if len(cells) > len(self.names):
-                raise InputError(
+                raise self.wrong(
                     f"{len(cells)} cells where there are {len(self.names)} columns",
-                    file=self.file,
-                    line=line,
                     fix="quote cells that contain the separator",
                 )
             self.cells = len(cells)
             padded = cells + [""] * (len(self.names) - len(cells))
-            yield line, dict(zip(self.names, map(self.restore, padded), strict=True))
+            yield dict(zip(self.names, map(self.restore, padded), strict=True))
 
-    def number(self, cell: str) -> str:
-        """A cell with a number; in files with semicolons, ``1,5`` is 1.5."""
+    def wrong(self, what: str, *, query: str | None = None, fix: str | None = None) -> InputError:
+        """An error in the line that is being read."""
+        return InputError(what, file=self.file, line=self.line, query=query, fix=fix)
+
+    def grade(self, cell: str, query: str) -> float:
+        """The grade in a cell; in files with semicolons, ``1,5`` is 1.5."""
         plain = decimal_point(cell) if self.separator == ";" else cell
         self.decimal += plain != cell
-        return plain
+        return graded(plain, self.file, self.line, query, self.separator)
+
+    def position(self, cell: str) -> float:
+        """The position in a cell; raises InputError if it is not a number."""
+        place = number(cell)
+        if place is None:
+            raise self.wrong(f"the position {cell[:60]!r} is not a number")
+        return place
 
     def restore(self, cell: str) -> str:
         """A cell without the space that keeps spreadsheets from running it as a formula."""
@@ -165,6 +177,11 @@ class Node:
             raise self.wrong("text")
         return self.value
 
+    def text_of(self, key: str) -> str | None:
+        """The text under a key, None if it is absent, null or empty."""
+        node = self.get(key)
+        return None if node is None or node.value == "" else node.text()
+
     def identifier(self) -> str:
         """An id, from a string or an integer; raises InputError for any other value."""
         if isinstance(self.value, int) and not isinstance(self.value, bool):
@@ -207,6 +224,28 @@ def number(value: Any) -> float | None:
     except OverflowError:
         return None
     return parsed_number if math.isfinite(parsed_number) else None
+
+
+def graded(cell: str, file: str, line: int, query: str, separator: str | None = None) -> float:
+    """The number in a cell; raises InputError if it is not a number.
+
+    ``separator`` is that of the CSV file, for the fix.
+    """
+    value = number(cell)
+    if value is None:
+        shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
+        alternative = ", or separate the cells by semicolons" if separator == "," else ""
+        comma = number(decimal_point(cell)) is not None
+        raise InputError(
+            f"the rating {shown!r} is not a number",
+            file=file,
+            line=line,
+            query=query,
+            fix=f"write {decimal_point(cell)}{alternative}"
+            if comma
+            else "write grades as numbers, such as 2",
+        )
+    return value
 
 
 def open_source_file(path: str | Path) -> SourceFile:
@@ -273,7 +312,7 @@ def check_size(entry: zipfile.ZipInfo, name: str) -> None:
     if entry.flag_bits & 1:
         raise InputError("the ZIP file is encrypted with a password", file=name)
     ratio = entry.file_size / max(1, entry.compress_size)
-    if entry.file_size > MOST or (entry.file_size > _BOMB_FROM and ratio > _RATIO):
+    if entry.file_size > MOST or (entry.file_size > BOMB_FROM and ratio > BOMB_RATIO):
         raise InputError(
             f"{entry.filename} in the ZIP file expands {ratio:.0f} times, to "
             f"{entry.file_size >> 20} MiB, which real data does not",
