@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from karat.reports.table import Table
     from karat.tables import Qrels
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -215,23 +215,55 @@ def out() -> Console:
 
 
 def emit(report: ModuleType, result: Any, output: str, **how: Any) -> None:
-    """Print a result by its module of ``reports``: tables by ``show``, else by ``to_FORMAT``."""
-    if output == "table":
-        report.show(result, out(), **how)
-        return
+    """Print a result by its module of ``reports``: tables by ``show``, else by ``to_FORMAT``.
+
+    The functions may be those of the module, or of what its ``answer`` makes of the result.
+    """
     from karat.reports.writers.plain import to_json
 
-    name = {"md": "to_markdown"}.get(output, f"to_{output}")
-    write = getattr(report, name, to_json) if output == "json" else getattr(report, name)
-    sys.stdout.write(write(result))
+    if output == "json":
+        text = getattr(report, "to_json", to_json)(result)
+    elif hasattr(report, "answer"):
+        answer = report.answer(result)
+        if output == "table":
+            answer.show(out(), **how)
+            return
+        text = answer.to_markdown()
+    elif output == "table":
+        report.show(result, out(), **how)
+        return
+    else:
+        text = getattr(report, {"md": "to_markdown"}.get(output, f"to_{output}"))(result)
+    sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def print_json(content: Any) -> None:
+    """Print a record, a dictionary, or a list of them, as JSON."""
+    from karat.reports.writers.plain import to_json
+
+    sys.stdout.write(to_json(content))
+    sys.stdout.flush()
+
+
+def print_rows(table: Table, content: Any, output: str) -> None:
+    """Print a table, if it has rows, and its notes; or its content as JSON."""
+    from karat.reports.writers.tables import draw
+
+    if output == "json":
+        print_json(content)
+        return
+    if table.rows:
+        draw(table, out())
+    for note in table.notes:
+        print(note)
 
 
 def emit_entries(report: ModuleType, found: Sequence[Any], output: str, *, one: bool) -> None:
     """Print the entries of a catalogue by its module of ``reports``, or its first in full."""
     if output == "json":
         rows = [report.as_json(entry) for entry in found]
-        print(json.dumps(rows[0] if one else rows, indent=2, ensure_ascii=False))
+        print_json(rows[0] if one else rows)
     elif output == "md":
         print(report.markdown(found), end="")
     elif one:

@@ -230,7 +230,6 @@ def _queue(folder: str, pairs: Any) -> None:
 
 
 def _show_roads(query_id: str, roads: list[Any], output: str) -> None:
-    import json
     from dataclasses import asdict
 
     from karat.reports.diagnosis.diagnosis import roads_table
@@ -239,8 +238,7 @@ def _show_roads(query_id: str, roads: list[Any], output: str) -> None:
 
     table = roads_table(query_id, roads)
     if output == "json":
-        content = {"query_id": query_id, "documents": [asdict(road) for road in roads]}
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        options.print_json({"query_id": query_id, "documents": [asdict(road) for road in roads]})
     elif output == "md":
         print(markdown(table), end="")
     else:

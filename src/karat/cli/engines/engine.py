@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
-
-if TYPE_CHECKING:
-    from karat.reports.table import Table
 
 
 @click.group(epilog=options.examples("karat engine list", "karat engine check prod"))
@@ -27,7 +22,7 @@ def list_(output: str) -> None:
     from karat.reports.engines.engines import engines_json, engines_table
 
     engines = list(read_engines(Path()).values())
-    _print(output, engines_json(engines), engines_table(engines))
+    options.print_rows(engines_table(engines), engines_json(engines), output)
 
 
 @engine.command(
@@ -53,7 +48,7 @@ def check(ctx: click.Context, name: str, text: str | None, output: str) -> None:
 
     config = read_engine(name, Path())
     checks = check_engine(config, *golden_set(text))
-    _print(output, checks_json(config, checks), checks_table(config, checks))
+    options.print_rows(checks_table(config, checks), checks_json(config, checks), output)
     ctx.exit(exit_code(checks))
 
 
@@ -75,15 +70,3 @@ def import_(case: Path) -> None:
     print(f"\n{declaration}", end="")  # the file may end with a comment
     for note in notes:
         print(f"karat: {note}", file=sys.stderr)
-
-
-def _print(output: str, result: dict[str, Any], table: Table) -> None:
-    from karat.reports.writers.tables import draw
-
-    if output == "json":
-        print(json.dumps(result, indent=2, ensure_ascii=False))
-        return
-    if table.rows:
-        draw(table, options.out())
-    for note in table.notes:
-        print(note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -108,7 +107,7 @@ def _one(targets: tuple[str, ...], given: dict[str, Any], output: str) -> int:
             explain=given["explain"],
         )
     if output == "json":
-        print(json.dumps(asdict(tried), indent=2, ensure_ascii=False))
+        options.print_json(tried)
     else:
         show_tried(tried, options.out())
     return 0 if tried.answered else 4
@@ -151,14 +150,13 @@ def _all(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
         )
         results, comparison = numbers_of(workspace, row)
     if output == "json":
-        print(json.dumps(try_json(row, results, comparison), indent=2, ensure_ascii=False))
+        options.print_json(try_json(row, results, comparison))
     else:
         show_try(row, results, comparison, options.out())
 
 
 def _history(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
     from karat.reports.engines.tries import tries_table
-    from karat.reports.writers.tables import draw
     from karat.workflows.engines.tries import find_try, forget_try, list_tries
     from karat.workflows.offline.catalogue import default_measures
     from karat.workflows.release.baseline import save_stored_baseline
@@ -173,11 +171,5 @@ def _history(targets: tuple[str, ...], given: dict[str, Any], output: str) -> No
             path = save_stored_baseline(workspace, run, person=who(), now=clock())
             print(f"karat: {given['promote']} is the baseline: {path}", file=sys.stderr)
         tries = list_tries(workspace, *targets)
-    if output == "json":
-        print(json.dumps({"tries": [asdict(row) for row in tries]}, indent=2, ensure_ascii=False))
-        return
-    table = tries_table(tries, default_measures()[0])
-    if table.rows:
-        draw(table, options.out())
-    for note in table.notes:
-        print(note)
+    content = {"tries": [asdict(row) for row in tries]}
+    options.print_rows(tries_table(tries, default_measures()[0]), content, output)

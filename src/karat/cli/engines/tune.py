@@ -78,10 +78,7 @@ def tune(
     found = tuned(
         config, params, qrels, asked, out=out, commit=commit(None, os.environ), **settings
     )
-    if output == "json":
-        options.emit(tuning, found, output)
-    else:
-        tuning.show(found, options.out(), every_note=all_notes)
+    options.emit(tuning, found, output, all_notes=all_notes)
     if out is not None and found.verdict == "better":
         try:
             Path(out).write_text(tuning.params_line(found), encoding="utf-8")

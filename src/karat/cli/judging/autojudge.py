@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -338,10 +337,8 @@ def fake_server(qrels: str, confusion: Path, port: int, seed: int) -> None:
 
 
 def _print(output: str, content: Any, show: Callable[[], None]) -> None:
-    from karat.reports.writers.plain import to_json
-
     if output == "json":
-        sys.stdout.write(to_json(content))
+        options.print_json(content)
     else:
         show()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from karat.cli import options
@@ -30,7 +28,7 @@ def measures(name: str | None, task: str | None, output: str) -> None:
     if task is not None:
         advice = catalogue.find_task(task)
         if output == "json":
-            print(json.dumps(shown.task_as_json(advice), indent=2, ensure_ascii=False))
+            options.print_json(shown.task_as_json(advice))
         else:
             shown.show_task(advice, options.out())
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rich.console import Console
@@ -43,10 +42,6 @@ def table(found: Exactness) -> Table:
                text=lambda row: "" if row.index_bytes is None else in_bytes(row.index_bytes)),
     )  # fmt: skip
     return Table("", columns, found.rows)
-
-
-def to_json(found: Exactness) -> str:
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 def chart(found: Exactness) -> dict[str, Any]:

@@ -35,7 +35,7 @@ _LOSSES = (
 )
 
 
-def show(tuned: Tuned, out: Console, *, every_note: bool = False) -> None:
+def show(tuned: Tuned, out: Console, *, all_notes: bool = False) -> None:
     out.print(plain(f"{tuned.engine}: {_trials(tuned)}"), soft_wrap=True)
     draw(Table("", _PARAMETERS, tuned.parameters), out, close=True)
     draw(parts_table(tuned), out, close=True)
@@ -43,7 +43,7 @@ def show(tuned: Tuned, out: Console, *, every_note: bool = False) -> None:
         draw(Table("", _LATENCY, tuned.latency), out, close=True)
     if tuned.losses:
         draw(Table("", _LOSSES, tuned.losses), out, close=True)
-    show_footnotes(tuned.notes, out, every=every_note)
+    show_footnotes(tuned.notes, out, every=all_notes)
     prefix = "cannot tell: " if tuned.verdict == "cannot tell" else ""
     out.print(plain(f"{prefix}{tuned.reason}", "bold"))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from karat.online.metrics import registry
 from karat.reports.experiments.answer import Answer
 from karat.reports.online.evaluation import UNITS, figure
@@ -30,15 +28,7 @@ def headline(result: ExperimentResult) -> str:
     return f"{word}: {result.reason}"
 
 
-def show(result: ExperimentResult, out: Console, *, all_notes: bool = False) -> None:
-    _answer(result).show(out, all_notes=all_notes)
-
-
-def to_markdown(result: ExperimentResult) -> str:
-    return _answer(result).to_markdown()
-
-
-def _answer(result: ExperimentResult) -> Answer:
+def answer(result: ExperimentResult) -> Answer:
     return Answer(tables(result), result.notes, headline(result), about(result))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from karat.reports.experiments.analysis import HEALTH
 from karat.reports.experiments.answer import Answer
 from karat.reports.phrases.numbers import percent
@@ -31,15 +29,7 @@ def headline(result: InterleavingResult) -> str:
     return f"{_WORDS[result.verdict]}{reason}"
 
 
-def show(result: InterleavingResult, out: Console, *, all_notes: bool = False) -> None:
-    _answer(result).show(out, all_notes=all_notes)
-
-
-def to_markdown(result: InterleavingResult) -> str:
-    return _answer(result).to_markdown()
-
-
-def _answer(result: InterleavingResult) -> Answer:
+def answer(result: InterleavingResult) -> Answer:
     about = f"{result.searches:,} searches of {result.users:,} users, credit by {result.credit}"
     return Answer(tables(result), result.notes, headline(result), about)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from karat.online.metrics import registry
 from karat.reports.experiments.answer import Answer
 from karat.reports.online.evaluation import figure
@@ -26,12 +24,8 @@ CERTIFICATES: Sequence[Column] = (
 )  # fmt: skip
 
 
-def show(plan: Planning, out: Console, *, all_notes: bool = False) -> None:
-    Answer(tables(plan), _notes(plan)).show(out, all_notes=all_notes)
-
-
-def to_markdown(plan: Planning) -> str:
-    return Answer(tables(plan), _notes(plan)).to_markdown()
+def answer(plan: Planning) -> Answer:
+    return Answer(tables(plan), _notes(plan))
 
 
 def tables(plan: Planning) -> list[Table]:

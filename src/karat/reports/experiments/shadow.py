@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console
-
 from karat.reports.experiments.answer import Answer
 from karat.reports.phrases.numbers import percent, signed
 from karat.reports.table import DASH, Column, Table, to
@@ -55,15 +53,7 @@ def about(result: ShadowResult) -> str:
     )
 
 
-def show(result: ShadowResult, out: Console, *, all_notes: bool = False) -> None:
-    _answer(result).show(out, all_notes=all_notes)
-
-
-def to_markdown(result: ShadowResult) -> str:
-    return _answer(result).to_markdown()
-
-
-def _answer(result: ShadowResult) -> Answer:
+def answer(result: ShadowResult) -> Answer:
     return Answer([*tables(result)], result.notes, headline(result), about(result))
 
 
