@@ -156,16 +156,16 @@ def test_the_database_goes_away_during_a_rollback(
     road: Road, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to(road, "ramp_50")
-    real = pipeline.adopt
+    real = pipeline.Release.adopt
 
     def away(*_: Any) -> Any:
         raise KaratError("the store cannot be reached")
 
-    monkeypatch.setattr(pipeline, "adopt", away)
+    monkeypatch.setattr(pipeline.Release, "adopt", away)
     found = road.roll_back("wrong prices")
     assert (found.status, found.problem) == (None, "the store cannot be reached")
     assert at_switch(road)["stopped"]
-    monkeypatch.setattr(pipeline, "adopt", real)
+    monkeypatch.setattr(pipeline.Release, "adopt", real)
     agree(road)
 
 
@@ -257,9 +257,7 @@ def test_two_rounds_at_once(road: Road) -> None:
 def test_the_second_operator_is_told(road: Road) -> None:
     to(road, "offline")
     with road.open() as opened:
-        first = pipeline.state_of(opened, "hybrid")
+        first = pipeline.Release.of(opened, "hybrid", road.now)
         skip(road, "offline")
         with pytest.raises(pipeline.Overtaken, match="anna took another step of hybrid meanwhile"):
-            pipeline.record(
-                opened, first, "skipped", by="ben", reason="me too", stage="offline", now=road.now
-            )
+            first.record("skipped", by="ben", reason="me too", stage="offline")

@@ -20,7 +20,6 @@ from karat.web.api.models import many, one
 from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
-from karat.web.framework.errors import or_not_found
 from karat.web.framework.jobs import InTurn
 from karat.web.release.releases import roll_back
 from karat.workflows.release import pipeline
@@ -67,28 +66,24 @@ def release_record(call: AReader) -> Response:
 @ROUTER.get("/{release}", response_model=one(ReleaseStatus))
 def release(call: AReader, release: str) -> Response:
     """Where a release is, and what comes next."""
-    with or_not_found():
-        return json_response(pipeline.status(call.site.workspace, release, now=call.now))
+    return json_response(pipeline.status(call.site.workspace, release, now=call.now))
 
 
 @ROUTER.get("/{release}/story", response_model=one(ReleaseStory))
 def release_story(call: AReader, release: str) -> Response:
     """Everything about a release: its promise, its ledger, and what was measured."""
-    with or_not_found():
-        return json_response(pipeline.story(call.site.workspace, release, now=call.now))
+    return json_response(pipeline.story(call.site.workspace, release, now=call.now))
 
 
 @ROUTER.post("/{release}/evidence", response_model=one(ReleaseStatus))
 def release_evidence(call: AnEngineer, release: str, _turn: InTurn) -> Response:
     """Gather the evidence that the stage of a release wants, and record it."""
-    _known(call, release)
     return json_response(pipeline.evidence(call.site.workspace, release, now=call.now))
 
 
 @ROUTER.post("/{release}/advance", response_model=one(ReleaseStatus))
 def release_advance(call: AnEngineer, release: str, body: AStep) -> Response:
     """Pass the current stage on its evidence; 409 if it does not suffice, or the stage is over."""
-    _known(call, release)
     found = pipeline.advance(
         call.site.workspace, release, by=call.who, now=call.now, stage=body.stage
     )
@@ -100,7 +95,6 @@ def release_skip(
     call: AnEngineer, release: str, body: Annotated[SkipBody, Depends(Body(SkipBody))]
 ) -> Response:
     """Go on without the evidence of the current stage; 409 if the stage is over."""
-    _known(call, release)
     found = pipeline.skip(
         call.site.workspace, release, by=call.who, now=call.now, stage=body.stage,
         reason=_reason(body),
@@ -142,7 +136,6 @@ def release_rollback(call: AnEngineer, release: str, body: AReason) -> Response:
 
 
 def _noted(call: Call, name: str, kind: EventKind, body: ReasonBody) -> Response:
-    _known(call, name)
     found = pipeline.note(
         call.site.workspace, name, kind, by=call.who, reason=_reason(body), now=call.now
     )
@@ -153,8 +146,3 @@ def _reason(body: ReasonBody) -> str:
     if not body.reason.strip():
         raise UsageError("a reason is missing", fix="say why, in a sentence")
     return body.reason.strip()
-
-
-def _known(call: Call, name: str) -> None:
-    with or_not_found():
-        pipeline.state_of(call.site.workspace, name)

@@ -17,7 +17,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
+from karat.errors import InputError, KaratError, MissingExtra, NotFound, UsageError, is_disk_full
 from karat.golden.queue import LeaseLost
 from karat.release.pipeline import NotAllowed
 from karat.web.framework.auth import Refused, by_session
@@ -54,10 +54,6 @@ class Said:
 
     def to_dict(self) -> dict[str, Any]:
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
-
-
-class NotFound(UsageError):
-    """Nothing has this name or id."""
 
 
 @contextmanager

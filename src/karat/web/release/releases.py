@@ -35,7 +35,7 @@ from karat.tables.release.pipeline import (
 from karat.web.experiments.experiments import axis_of, effect_cells
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
-from karat.web.framework.errors import Said, or_not_found, refused
+from karat.web.framework.errors import Said, refused
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Outcome, begin
@@ -149,8 +149,6 @@ def board(call: AReader) -> Response:
 @ROUTER.get("/releases/{release}")
 def one_release(call: AReader, release: str) -> Response:
     """Show a release: what is next, what a user may do, its evidence and its story."""
-    with or_not_found():
-        pipeline.events_of(call.site.workspace, release)
     return show_with(
         call, f"/releases/{release}", lambda flash: _release_page(call, release, said=flash.said)
     )
@@ -171,8 +169,6 @@ def act(
             return _gather(call, release)
         said = _done(call, release, do, stage, reason.strip(), sure=sure)
     except KaratError as error:
-        with or_not_found():
-            pipeline.events_of(call.site.workspace, release)
         status, wrong = refused(error)
         typed = Typed(do, reason)
         return show(call, _release_page(call, release, typed=typed, wrong=wrong), status)
@@ -205,8 +201,7 @@ def roll_back(call: Call, name: str, reason: str) -> RolledBack:
     """Roll a release back, users first: also if the ledger cannot be read or written."""
     workspace = call.site.workspace
     try:
-        with or_not_found():
-            allowed = pipeline.choices(workspace, name, by=call.who, now=call.now)
+        allowed = pipeline.choices(workspace, name, by=call.who, now=call.now)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - a database may fail in any way; users come first
@@ -239,14 +234,13 @@ def _gather(call: Call, name: str) -> Response:
 
 
 def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
-    workspace = call.site.workspace
-    story = pipeline.story(workspace, name, now=call.now)
-    choices = pipeline.choices(workspace, name, by=call.who, now=call.now)
+    release = pipeline.Release.of(call.site.workspace, name, call.now)
+    story = release.story()
     return ReleasePage(
         title=name,
         crumbs=[("Board", "/releases")],
         story=story,
-        choices={each.kind: each.consequence for each in choices},
+        choices={each.kind: each.consequence for each in release.choices(call.who)},
         shown=_shown(story.status),
         next=_capital(words.next_text(story.status)),
         evidence=[_evidence(each) for each in story.status.evidence],

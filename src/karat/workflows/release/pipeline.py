@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from karat.clients.switch import read
-from karat.errors import InputError, KaratError, UsageError, nearest
+from karat.errors import InputError, KaratError, NotFound, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
     checked_name,
@@ -83,6 +83,203 @@ class Overtaken(NotAllowed):
     """Somebody else took a step meanwhile."""
 
 
+@dataclass
+class Release:
+    """A release at a time: its ledger, read once, and the steps that are appended to it."""
+
+    opened: Workspace
+    events: list[ReleaseEvent]
+    state: ReleaseState
+    now: int  # microseconds UTC
+
+    @classmethod
+    def of(cls, opened: Workspace, name: str, now: int) -> Self:
+        """A release by its name; raises NotFound with the nearest name if there is none."""
+        events = events_of(opened, name)
+        return cls(opened, events, replay(name, events), now)
+
+    @property
+    def root(self) -> Path:
+        return self.opened.workspace.root
+
+    @property
+    def current(self) -> Current:
+        """What its next step depends on besides the ledger."""
+        try:
+            judgments = inputs_digest(self.opened.with_golden_set(self.state.opening.golden))
+        except KaratError:
+            judgments = None
+        try:
+            fed = log_of(self.opened).last_us
+        except (NothingImported, InputError):
+            fed = None
+        return Current(self.now, judgments, fed)
+
+    # --- reading ---
+
+    def status(self) -> ReleaseStatus:
+        """Where it is, and what comes next."""
+        state, opening = self.state, self.state.opening
+        dead = None if state.rolled_back else tombstone(self.root, state.name)
+        if dead is not None:
+            step = Step("rollback", f"rolled back by {dead.by}: the ledger does not know yet")
+        else:  # of one that is over nothing but the ledger is needed
+            step = next_step(state, Current(self.now, None) if state.over else self.current)
+        why = state.rolled_back or state.held
+        known = [each for each in map(state.evidence_of, state.evidence) if each is not None]
+        return ReleaseStatus(
+            name=state.name,
+            state="rolled_back" if dead is not None else state.state,
+            stage=state.stage,
+            over=state.over,
+            reason="" if why is None else why.reason,
+            started_us=state.started_us,
+            entered_us=state.entered_us,
+            by=state.by,
+            baseline=opening.baseline.name,
+            candidate=opening.candidate.name,
+            share=0.0 if dead is not None else rollout_of(state).treatment_share,
+            switched=pipeline.is_set(state),
+            problem="" if state.unreachable is None else state.unreachable.reason,
+            step=step,
+            stages=list(pipeline.stage_rows(state)),
+            evidence=known,
+            margin=_margin(state),
+            policy=opening.digest,
+        )
+
+    def story(self) -> ReleaseStory:
+        """Everything about it."""
+        opening = self.state.opening
+        shown = [replace(event, opening=None) for event in self.events]
+        return ReleaseStory(
+            self.status(), opening.policy.promise, opening.review, shown, kept_by(self.state)
+        )
+
+    def choices(self, by: str) -> list[Choice]:
+        """What a user may do with it now."""
+        if self.state.finished or tombstone(self.root, self.state.name) is None:
+            return list(pipeline.choices(self.state, by, self.current))
+        done = self.state.rolled_back is not None and pipeline.is_set(self.state)
+        return [] if done else [Choice("rolled_back", "the switch is set again")]
+
+    # --- writing ---
+
+    def record(
+        self,
+        kind: EventKind,
+        *,
+        by: str = KARAT,
+        reason: str = "",
+        at_us: int | None = None,  # None: now
+        **values: Any,
+    ) -> None:
+        """Append an event that the rules allow; raises Overtaken if another came first."""
+        state = self.state
+        at_us = max(self.now if at_us is None else at_us, state.last_us)
+        event = ReleaseEvent(state.seq + 1, at_us, kind, by, " ".join(reason.split()), **values)
+        after = pipeline.append(state.name, state, event)
+        _write(self.opened, state.name, event, _annotation(after, event))
+        self.events.append(event)
+        self.state = after
+
+    def adopt(self) -> None:
+        """Record a rollback that the ledger does not know yet."""
+        dead = tombstone(self.root, self.state.name)
+        if dead is not None and not self.state.over:
+            self.record("rolled_back", by=dead.by, at_us=dead.at_us or None, reason=dead.reason)
+
+    def gather(self) -> Evidence:
+        """Evidence of now for the stage that it is in."""
+        golden = self.opened.with_golden_set(self.state.opening.golden)
+        return Gathering(golden, self.state, self.now).gather()
+
+    def record_evidence(self, found: Evidence) -> None:
+        self.record(
+            "evidence", at_us=found.made_us, reason=found.reason, stage=found.stage, evidence=found
+        )
+
+    def take(self, step: Step, current: Current) -> bool:
+        """Take a step that karat takes by itself; whether it is one."""
+        match step.action:
+            case "advance":
+                self.record(
+                    "advanced", stage=self.state.stage, reason=step.reason, because=step.because,
+                    judgments=current.judgments,
+                )  # fmt: skip
+            case "hold":
+                self.record("held", reason=step.reason)
+            case "resume":
+                self.record("resumed", reason=step.reason)
+            case "finish":
+                self.record("finished")
+            case "rollback":
+                self._go_back(step.reason)
+            case _:
+                return False
+        return True
+
+    def _go_back(self, reason: str) -> None:
+        with suppress(KaratError):  # the store is there: the switch follows the ledger
+            roll_back_now(self.root, self.state.name, by=KARAT, reason=reason, now=self.now)
+        self.adopt()
+        if self.state.rolled_back is None:
+            self.record("rolled_back", reason=reason)
+
+    def set_switch(self) -> str:
+        """Put the switch where the ledger says, and record that; why it failed, or empty."""
+        want, config = rollout_of(self.state), self.state.opening.policy.switch
+        try:
+            there = pipeline.is_set(self.state) and _there(self.root, config, want)
+            if not there and drive(self.root, self.state.name, config, want) != want:
+                self.adopt()  # rolled back meanwhile
+        except KaratError as error:
+            problem = str(error).splitlines()[0]
+            if self.state.unreachable is None or self.state.unreachable.reason != problem:
+                self.record("unreachable", reason=problem)
+            return problem
+        if not pipeline.is_set(self.state) or self.state.unreachable is not None:
+            self.record("switched", rollout=asdict(rollout_of(self.state)))
+        if self.state.over:
+            mark_finished(self.root, self.state.name)
+        return ""
+
+    def go_on(self) -> str:
+        """Take one step after another until it waits, each followed by the switch.
+
+        Returns:
+            Why the switch is not where it should be; empty if it is.
+        """
+        problem = ""
+        for _ in range(2 * len(self.state.opening.policy.stages) + 4):
+            problem = self.set_switch()
+            if self.state.over:
+                break
+            current = self.current
+            if _wants_evidence(self.state, current):
+                self._look_again()
+            if not self.take(next_step(self.state, current), current):
+                break
+        return problem
+
+    def _look_again(self) -> None:
+        """Gather evidence; it is recorded if it says something else, or the last is old."""
+        before = self.state.evidence_of(self.state.stage)
+        if before is not None and before.kind in {"experiment", "watch"}:
+            # Logs grow by the minute: they are read once an hour.
+            state = self.state
+            key = key_of(state.opening.digest, state.name, state.stage, self.now // AGAIN_US)
+            made = self.opened.artifacts.answer(
+                "release-evidence", key, lambda: asdict(self.gather())
+            )
+            found = record_of(Evidence, made)
+        else:
+            found = self.gather()
+        recent = before is not None and found.made_us - before.made_us < DAY // 2
+        if before is None or not recent or _says(before) != _says(found):
+            self.record_evidence(found)
+
+
 # --- reading ---
 
 
@@ -99,12 +296,12 @@ def names_in_flight(opened: Workspace) -> list[str]:
 
 
 def events_of(opened: Workspace, name: str) -> list[ReleaseEvent]:
-    """The ledger of a release; raises UsageError with the nearest name if there is none."""
+    """The ledger of a release; raises NotFound with the nearest name if there is none."""
     with opened.store.read() as connection:
         contents = releases.events(connection, name)
         known = [] if contents else releases.names(connection)
     if not contents:
-        raise UsageError(
+        raise NotFound(
             f"no release {name!r}",
             nearest=nearest(name, known, 1),
             fix="karat release status lists them" if known else "karat release start",
@@ -118,7 +315,7 @@ def state_of(opened: Workspace, name: str) -> ReleaseState:
 
 def status(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
     """Where a release is, and what comes next."""
-    return _status(opened, state_of(opened, name), now)
+    return Release.of(opened, name, now).status()
 
 
 def statuses(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
@@ -133,28 +330,8 @@ def in_flight(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
 
 def board(opened: Workspace, *, now: int) -> tuple[list[ReleaseStatus], TrackRecord]:
     """All releases, and their track record, each ledger read once."""
-    states = [state_of(opened, name) for name in release_names(opened)]
-    return [_status(opened, state, now) for state in states], _record_of(states)
-
-
-def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
-    """Everything about a release."""
-    events = events_of(opened, name)
-    state = replay(name, events)
-    opening = state.opening
-    shown = [replace(event, opening=None) for event in events]
-    return ReleaseStory(
-        _status(opened, state, now), opening.policy.promise, opening.review, shown, kept_by(state)
-    )
-
-
-def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
-    """What a user may do with a release now."""
-    state = state_of(opened, name)
-    if state.finished or tombstone(opened.workspace.root, name) is None:
-        return list(pipeline.choices(state, by, _current(opened, state, now)))
-    done = state.rolled_back is not None and pipeline.is_set(state)
-    return [] if done else [Choice("rolled_back", "the switch is set again")]
+    every = [Release.of(opened, name, now) for name in release_names(opened)]
+    return [each.status() for each in every], _record_of([each.state for each in every])
 
 
 def track_record(opened: Workspace) -> TrackRecord:
@@ -167,37 +344,14 @@ def _record_of(states: Sequence[ReleaseState]) -> TrackRecord:
     return TrackRecord(rows, relation(rows))
 
 
-def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
-    opening, want = state.opening, rollout_of(state)
-    dead = None if state.rolled_back else tombstone(opened.workspace.root, state.name)
-    if dead is not None:
-        step = Step("rollback", f"rolled back by {dead.by}: the ledger does not know yet")
-    else:  # of one that is over nothing but the ledger is needed
-        current = Current(now, None) if state.over else _current(opened, state, now)
-        step = next_step(state, current)
-    why = state.rolled_back or state.held
-    problem = "" if state.unreachable is None else state.unreachable.reason
-    known = [each for each in map(state.evidence_of, state.evidence) if each is not None]
-    return ReleaseStatus(
-        name=state.name,
-        state="rolled_back" if dead is not None else state.state,
-        stage=state.stage,
-        over=state.over,
-        reason="" if why is None else why.reason,
-        started_us=state.started_us,
-        entered_us=state.entered_us,
-        by=state.by,
-        baseline=opening.baseline.name,
-        candidate=opening.candidate.name,
-        share=0.0 if dead is not None else want.treatment_share,
-        switched=pipeline.is_set(state),
-        problem=problem,
-        step=step,
-        stages=list(pipeline.stage_rows(state)),
-        evidence=known,
-        margin=_margin(state),
-        policy=opening.digest,
-    )
+def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
+    """Everything about a release."""
+    return Release.of(opened, name, now).story()
+
+
+def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
+    """What a user may do with a release now."""
+    return Release.of(opened, name, now).choices(by)
 
 
 def _margin(state: ReleaseState) -> str:
@@ -216,37 +370,7 @@ def _margin(state: ReleaseState) -> str:
     return f"{metric} has used {100 * max(0.0, share):.0f} % of its margin"
 
 
-def _current(opened: Workspace, state: ReleaseState, now: int) -> Current:
-    try:
-        judgments = inputs_digest(opened.with_golden_set(state.opening.golden))
-    except KaratError:
-        judgments = None
-    try:
-        fed = log_of(opened).last_us
-    except (NothingImported, InputError):
-        fed = None
-    return Current(now, judgments, fed)
-
-
 # --- writing ---
-
-
-def record(
-    opened: Workspace,
-    state: ReleaseState,
-    kind: EventKind,
-    *,
-    by: str,
-    now: int,
-    reason: str = "",
-    **values: Any,
-) -> ReleaseState:
-    """Append an event that the rules allow; raises Overtaken if another came first."""
-    at_us = max(now, state.last_us)
-    event = ReleaseEvent(state.seq + 1, at_us, kind, by, " ".join(reason.split()), **values)
-    after = pipeline.append(state.name, state, event)
-    _write(opened, state.name, event, _annotation(after, event))
-    return after
 
 
 def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -> None:
@@ -282,6 +406,16 @@ def _annotation(state: ReleaseState, event: ReleaseEvent) -> str:
     return f"{state.name}: {stage_name(state.stage)}, {pipeline.consequence(state, state.stage)}"
 
 
+def _there(root: Path, config: SwitchConfig, want: Rollout) -> bool:
+    """Whether a switch that acknowledged a rollout is still there, if it can be asked."""
+    if config.kind in {"webhook", "command"}:
+        return True
+    have = read(config, root)
+    if config.kind == "alias":
+        return have is not None and have.treatment_share == float(want.treatment_share > 0.999)
+    return have == want
+
+
 # --- verbs ---
 
 
@@ -294,7 +428,6 @@ def start(
     *,
     by: str,
     now: int,
-    environment: Mapping[str, str] = os.environ,
 ) -> ReleaseStatus:
     """Start a release: its policy and what it promises are fixed from now on.
 
@@ -316,14 +449,15 @@ def start(
     if file.missing:
         raise missing_promises(file.missing, review, str(policy))
     _refuse_shared(opened, file.policy)
-    read(file.policy.switch, opened.workspace.root, environment=environment)  # a file may be ours
+    read(file.policy.switch, opened.workspace.root)  # a file may be ours
     opening = _opening(opened, name, file.policy, rows, review, now)
     first = ReleaseEvent(1, now, "started", by, opening=opening)
     state = pipeline.append(name, None, first)
     write_switch(opened.workspace.root, name, opening.policy.switch, rollout_of(state))
     _write(opened, name, first, "")
-    state, _ = _switch(opened, state, now, environment)
-    return _status(opened, state, now)
+    release = Release(opened, [first], state, now)
+    release.set_switch()
+    return release.status()
 
 
 def propose(opened: Workspace, baseline: str, candidate: str, *, now: int) -> str:
@@ -383,34 +517,27 @@ def _moves(opened: Workspace, policy: ReleasePolicy) -> object:
     return (config.kind, str(config.url), config.command, config.alias)
 
 
-def evidence(
-    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
-) -> ReleaseStatus:
+def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
     """Gather the evidence of the stage again, record it, and roll back if it says so."""
-    state = adopt(opened, state_of(opened, name), now)
-    if state.over:
+    release = Release.of(opened, name, now)
+    release.adopt()
+    if release.state.over:
         raise NotAllowed(f"{name} is over: no stage of it wants evidence")
-    state = _recorded(opened, state, _gathering(opened, state, now).gather())
-    current = _current(opened, state, now)
-    step = next_step(state, current)
+    release.record_evidence(release.gather())
+    current = release.current
+    step = next_step(release.state, current)
     if step.action == "rollback":
-        state = _taken(opened, state, step, current, environment) or state
-        return _moved(opened, state, now, environment)
-    return _status(opened, state, now)
+        release.take(step, current)
+        release.set_switch()
+    return release.status()
 
 
-def watch(
-    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
-) -> ReleaseStatus:
+def watch(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
     """Gather the evidence of a release whose candidate users get, with its rollback signal."""
     state = state_of(opened, name)
     if not state.over and not state.moves_users:
         raise NotAllowed(f"{name} is in {state.stage}: no user gets the candidate yet")
-    return evidence(opened, name, now=now, environment=environment)
-
-
-def _gathering(opened: Workspace, state: ReleaseState, now: int) -> Gathering:
-    return Gathering(opened.with_golden_set(state.opening.golden), state, now)
+    return evidence(opened, name, now=now)
 
 
 def _says(found: Evidence) -> tuple[object, ...]:
@@ -419,212 +546,84 @@ def _says(found: Evidence) -> tuple[object, ...]:
     return (found.stage, found.verdict, found.ended, found.candidate, found.judgments, reason)
 
 
-def _recorded(opened: Workspace, state: ReleaseState, found: Evidence) -> ReleaseState:
-    return record(
-        opened, state, "evidence", by=KARAT, now=found.made_us, reason=found.reason,
-        stage=found.stage, evidence=found,
-    )  # fmt: skip
-
-
-def _gathered(opened: Workspace, state: ReleaseState, current: Current) -> ReleaseState:
-    """The state with evidence of now: recorded if it says something else, or the last is old."""
-    now, before = current.now, state.evidence_of(state.stage)
-    if before is not None and before.kind in {"experiment", "watch"}:
-        # Logs grow by the minute: they are read once an hour.
-        key = key_of(state.opening.digest, state.name, state.stage, now // AGAIN_US)
-        made = opened.artifacts.answer(
-            "release-evidence", key, lambda: asdict(_gathering(opened, state, now).gather())
-        )
-        found = record_of(Evidence, made)
-    else:
-        found = _gathering(opened, state, now).gather()
-    recent = before is not None and found.made_us - before.made_us < DAY // 2
-    if before is not None and recent and _says(before) == _says(found):
-        return state
-    return _recorded(opened, state, found)
-
-
-def _asked(opened: Workspace, name: str, by: str, now: int) -> ReleaseState:
+def _by_person(opened: Workspace, name: str, by: str, now: int) -> Release:
     """The release in which a person takes a step."""
     check_person(by)
-    return adopt(opened, state_of(opened, name), now)
+    release = Release.of(opened, name, now)
+    release.adopt()
+    return release
 
 
-def advance(
-    opened: Workspace,
-    name: str,
-    *,
-    by: str,
-    now: int,
-    stage: str = "",
-    environment: Mapping[str, str] = os.environ,
-) -> ReleaseStatus:
+def advance(opened: Workspace, name: str, *, by: str, now: int, stage: str = "") -> ReleaseStatus:
     """Pass the stage that a release is in, on its evidence; ``stage`` is where the user saw it."""
-    state = _asked(opened, name, by, now)
+    release = _by_person(opened, name, by, now)
+    state = release.state
     known, about = state.evidence.get(state.stage), state.evidence_of(state.stage)
-    state = record(
-        opened, state, "advanced", by=by, now=now, stage=stage or state.stage,
-        reason="" if about is None else about.reason,
-        because=None if known is None else known.seq,
-        judgments=_current(opened, state, now).judgments,
+    release.record(
+        "advanced", by=by, stage=stage or state.stage, reason="" if about is None else about.reason,
+        because=None if known is None else known.seq, judgments=release.current.judgments,
     )  # fmt: skip
-    return _moved(opened, state, now, environment)
+    release.set_switch()
+    return release.status()
 
 
 def skip(
-    opened: Workspace,
-    name: str,
-    *,
-    by: str,
-    reason: str,
-    now: int,
-    stage: str = "",
-    environment: Mapping[str, str] = os.environ,
+    opened: Workspace, name: str, *, by: str, reason: str, now: int, stage: str = ""
 ) -> ReleaseStatus:
     """Go on without the evidence of a stage: by a person, with a reason."""
-    state = _asked(opened, name, by, now)
-    state = record(
-        opened, state, "skipped", by=by, now=now, reason=reason, stage=stage or state.stage
-    )
-    return _moved(opened, state, now, environment)
+    release = _by_person(opened, name, by, now)
+    release.record("skipped", by=by, reason=reason, stage=stage or release.state.stage)
+    release.set_switch()
+    return release.status()
 
 
 def note(
     opened: Workspace, name: str, kind: EventKind, *, by: str, reason: str, now: int
 ) -> ReleaseStatus:
     """Hold, resume, override the rollback signal, or record the review of false positives."""
-    state = _asked(opened, name, by, now)
+    release = _by_person(opened, name, by, now)
     if not reason.strip():
         raise UsageError(
             "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
         )
-    return _status(opened, record(opened, state, kind, by=by, now=now, reason=reason), now)
-
-
-def _moved(
-    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
-) -> ReleaseStatus:
-    state, _ = _switch(opened, state, now, environment)
-    return _status(opened, state, now)
-
-
-# --- rollback ---
-
-
-def after_rollback(
-    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
-) -> ReleaseStatus:
-    """Record a rollback that was made without the ledger."""
-    state = adopt(opened, state_of(opened, name), now)
-    return _moved(opened, state, now, environment)
-
-
-def _back(
-    opened: Workspace,
-    state: ReleaseState,
-    *,
-    by: str,
-    reason: str,
-    now: int,
-    environment: Mapping[str, str],
-) -> ReleaseState:
-    with suppress(KaratError):  # the store is there: the switch follows the ledger
-        roll_back_now(
-            opened.workspace.root, state.name, by=by, reason=reason, now=now,
-            environment=environment,
-        )  # fmt: skip
-    state = adopt(opened, state, now)
-    if state.rolled_back is None:
-        state = record(opened, state, "rolled_back", by=by, reason=reason, now=now)
-    return state
-
-
-def adopt(opened: Workspace, state: ReleaseState, now: int) -> ReleaseState:
-    """Record a rollback that the ledger does not know yet."""
-    dead = tombstone(opened.workspace.root, state.name)
-    if dead is None or state.over:
-        return state
-    return record(
-        opened, state, "rolled_back", by=dead.by, now=dead.at_us or now, reason=dead.reason
-    )
-
-
-# --- the switch ---
-
-
-def _switch(
-    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
-) -> tuple[ReleaseState, str]:
-    """Put the switch where the ledger says, and record that; the state, and why it failed."""
-    want, config = rollout_of(state), state.opening.policy.switch
-    try:
-        there = pipeline.is_set(state) and _there(opened, config, want, environment)
-        root = opened.workspace.root
-        if not there and drive(root, state.name, config, want, environment) != want:
-            state = adopt(opened, state, now)  # rolled back meanwhile
-    except KaratError as error:
-        problem = str(error).splitlines()[0]
-        if state.unreachable is None or state.unreachable.reason != problem:
-            state = record(opened, state, "unreachable", by=KARAT, now=now, reason=problem)
-        return state, problem
-    if not pipeline.is_set(state) or state.unreachable is not None:
-        is_now = asdict(rollout_of(state))
-        state = record(opened, state, "switched", by=KARAT, now=now, rollout=is_now)
-    if state.over:
-        mark_finished(opened.workspace.root, state.name)
-    return state, ""
-
-
-def _there(
-    opened: Workspace, config: SwitchConfig, want: Rollout, environment: Mapping[str, str]
-) -> bool:
-    """Whether a switch that acknowledged a rollout is still there, if it can be asked."""
-    if config.kind in {"webhook", "command"}:
-        return True
-    have = read(config, opened.workspace.root, environment=environment)
-    if config.kind == "alias":
-        return have is not None and have.treatment_share == float(want.treatment_share > 0.999)
-    return have == want
+    release.record(kind, by=by, reason=reason)
+    return release.status()
 
 
 # --- run ---
 
 
-def run(
-    opened: Workspace, *, now: int, environment: Mapping[str, str] = os.environ
-) -> list[ReleaseRun]:
+def run(opened: Workspace, *, now: int) -> list[ReleaseRun]:
     """Move every release on as far as its evidence carries it, and put its switch in place."""
     rounds = []
     for name in names_in_flight(opened):
         try:
-            rounds.append(_ran(opened, name, now, environment))
+            rounds.append(_ran(opened, name, now))
         except Exception as error:  # noqa: BLE001 - the other releases must not wait for this one
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
             rounds.append(ReleaseRun(name, [], problem, None))
     return rounds
 
 
-def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str]) -> ReleaseRun:
+def _ran(opened: Workspace, name: str, now: int) -> ReleaseRun:
     with _lease(opened, name, now) as mine:
         if not mine:
             return ReleaseRun(name, [], "", None)
-        before = state_of(opened, name)
+        release = Release.of(opened, name, now)
+        before = release.state
         if before.over and pipeline.is_set(before):  # meanwhile: another may have its switch
-            return ReleaseRun(name, [], "", _status(opened, before, now))
+            return ReleaseRun(name, [], "", release.status())
         if before.last_us > now + _SKEW_US:
             when = time_text(before.last_us)
             what = f"clocks disagree: its last step was taken at {when} UTC, which is to come"
-            return ReleaseRun(name, [], what, _status(opened, before, now))
-        restore_switch(
-            opened.workspace.root, name, before.opening.policy.switch, rollout_of(before)
-        )
-        state = adopt(opened, before, now)
+            return ReleaseRun(name, [], what, release.status())
+        restore_switch(release.root, name, before.opening.policy.switch, rollout_of(before))
+        release.adopt()
         try:
-            state, problem = _moving(opened, state, now, environment)
+            problem = release.go_on()
         except Overtaken as error:
             return ReleaseRun(name, [], error.what, status(opened, name, now=now))
-        new = events_of(opened, name)[before.seq :]
-        return ReleaseRun(name, new, problem, _status(opened, state, now))
+        return ReleaseRun(name, release.events[before.seq :], problem, release.status())
 
 
 @contextmanager
@@ -641,26 +640,6 @@ def _lease(opened: Workspace, name: str, now: int) -> Iterator[bool]:
                 releases.give_back(connection, name, holder)
 
 
-def _moving(
-    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
-) -> tuple[ReleaseState, str]:
-    """One step after another, until a release waits; the switch follows each step."""
-    problem = ""
-    for _ in range(2 * len(state.opening.policy.stages) + 4):
-        state, problem = _switch(opened, state, now, environment)
-        if state.over:
-            break
-        current = _current(opened, state, now)
-        if _wants_evidence(state, current):
-            state = _gathered(opened, state, current)
-        step = next_step(state, current)
-        moved = _taken(opened, state, step, current, environment)
-        if moved is None:
-            break
-        state = moved
-    return state, problem
-
-
 def _wants_evidence(state: ReleaseState, current: Current) -> bool:
     if state.held is not None and state.held.by != KARAT and not state.moves_users:
         return False
@@ -673,31 +652,3 @@ def _wants_evidence(state: ReleaseState, current: Current) -> bool:
         return current.now > about.made_us
     # A gate over the same inputs says the same.
     return about.kind != "gate" and current.now - about.made_us >= AGAIN_US
-
-
-def _taken(
-    opened: Workspace,
-    state: ReleaseState,
-    step: Step,
-    current: Current,
-    environment: Mapping[str, str],
-) -> ReleaseState | None:
-    """The state after a step that karat takes by itself; None if it waits."""
-    now = current.now
-    match step.action:
-        case "advance":
-            return record(
-                opened, state, "advanced", by=KARAT, now=now, stage=state.stage,
-                reason=step.reason, because=step.because, judgments=current.judgments,
-            )  # fmt: skip
-        case "hold":
-            return record(opened, state, "held", by=KARAT, now=now, reason=step.reason)
-        case "resume":
-            return record(opened, state, "resumed", by=KARAT, now=now, reason=step.reason)
-        case "finish":
-            return record(opened, state, "finished", by=KARAT, now=now)
-        case "rollback":
-            return _back(
-                opened, state, by=KARAT, reason=step.reason, now=now, environment=environment
-            )
-    return None

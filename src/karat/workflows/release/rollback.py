@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -23,7 +22,6 @@ def roll_back_first(
     by: str,
     reason: str,
     now: int,
-    environment: Mapping[str, str] = os.environ,
 ) -> RolledBack:
     """Give all users the baseline again, before the workspace is opened and the ledger written.
 
@@ -39,15 +37,16 @@ def roll_back_first(
         raise UsageError("a rollback needs a reason", fix="--reason TEXT")
     failed: SwitchError | None = None
     try:
-        roll_back_now(root, name, by=by, reason=reason, now=now, environment=environment)
+        roll_back_now(root, name, by=by, reason=reason, now=now)
     except SwitchError as error:
         failed = error
     try:
         with opening() as opened:
+            release = pipeline.Release.of(opened, name, now)
+            release.adopt()
             if failed is None:
-                status = pipeline.after_rollback(opened, name, now=now, environment=environment)
-                return RolledBack(name, status, "")
-            pipeline.adopt(opened, pipeline.state_of(opened, name), now)
+                release.set_switch()
+                return RolledBack(name, release.status(), "")
     except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
         if failed is None:
             return RolledBack(name, None, str(error).splitlines()[0])

@@ -6,8 +6,6 @@ rollback also acquires, after it wrote the tombstone: whichever is last, the can
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -31,13 +29,7 @@ from karat.tables.release.pipeline import SwitchConfig
 MARGIN = 2.0  # seconds for which another process is waited for beyond what its switch takes
 
 
-def drive(
-    root: Path,
-    name: str,
-    config: SwitchConfig,
-    want: Rollout,
-    environment: Mapping[str, str] = os.environ,
-) -> Rollout:
+def drive(root: Path, name: str, config: SwitchConfig, want: Rollout) -> Rollout:
     """Set the switch of a release to a rollout, or to the stopped one after a rollback.
 
     Returns:
@@ -52,23 +44,15 @@ def drive(
         lock = _lock(stack, root, name, config)
         over = tombstone(root, name) is not None
         rollout = stopped(want) if over else want
-        put(config, root, rollout, environment=environment, inherit=(lock,))
+        put(config, root, rollout, inherit=(lock,))
         # A rollback that did not get the lock in time did not wait.
         if not over and tombstone(root, name) is not None:
             rollout = stopped(want)
-            put(config, root, rollout, environment=environment, inherit=(lock,))
+            put(config, root, rollout, inherit=(lock,))
         return rollout
 
 
-def roll_back_now(
-    root: Path,
-    name: str,
-    *,
-    by: str,
-    reason: str,
-    now: int,
-    environment: Mapping[str, str] = os.environ,
-) -> None:
+def roll_back_now(root: Path, name: str, *, by: str, reason: str, now: int) -> None:
     """Give the candidate to no user, from the files of the release alone.
 
     Even if a part of it fails, the rest is done. It can be repeated at any time.
@@ -79,7 +63,6 @@ def roll_back_now(
         by: Who rolls it back.
         reason: Why, in a sentence.
         now: The time, microseconds UTC.
-        environment: Where secrets are.
 
     Raises:
         UsageError: unknown release.
@@ -100,7 +83,7 @@ def roll_back_now(
                 inherit = (_lock(stack, root, name, config),)
             except KaratError as error:  # users first: the process that has it may have stopped
                 unlocked = error
-            put(config, root, stopped(baseline), environment=environment, inherit=inherit)
+            put(config, root, stopped(baseline), inherit=inherit)
     except KaratError as error:
         unset = error
     if unset is not None:
