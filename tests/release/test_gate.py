@@ -12,7 +12,6 @@ from karat.measures import parse
 from karat.release.gate import (
     Doubt,
     Numbers,
-    Own,
     blind,
     drop_check,
     floor_check,
@@ -41,7 +40,7 @@ def rule_checks(held: Rule, numbers: Numbers, doubt: Doubt | None = None) -> Ite
     if held.max_drop is not None:
         yield drop_check(held, held.max_drop, numbers, doubt)
     if held.least is not None:
-        yield floor_check(held, held.least, Own(numbers.n, numbers.candidate_value))
+        yield floor_check(held, held.least, Numbers(numbers.n, numbers.candidate_value))
 
 
 def rule(**written: Any) -> Rule:
@@ -190,7 +189,7 @@ def test_a_value_just_below_the_floor_does_not_print_as_the_floor() -> None:
 
 
 SURELY = rule(min=0.6, evidence="interval")
-OWN = Own(50, 0.70, ci_low=0.62, ci_high=0.78)
+OWN = Numbers(50, 0.70, ci_low=0.62, ci_high=0.78)
 
 
 @pytest.mark.parametrize(
@@ -199,15 +198,15 @@ OWN = Own(50, 0.70, ci_low=0.62, ci_high=0.78)
         ({}, "pass"),
         ({"ci_low": 0.6}, "pass"),
         ({"ci_low": 0.59}, "cannot_tell"),
-        ({"value": 0.55, "ci_low": 0.5, "ci_high": 0.61}, "cannot_tell"),
-        ({"value": 0.55, "ci_low": 0.5, "ci_high": 0.59}, "fail"),
+        ({"candidate_value": 0.55, "ci_low": 0.5, "ci_high": 0.61}, "cannot_tell"),
+        ({"candidate_value": 0.55, "ci_low": 0.5, "ci_high": 0.59}, "fail"),
         ({"n": 4}, "cannot_tell"),
         ({"alike": 1.5}, "cannot_tell"),
-        ({"n": 0, "value": None}, "cannot_tell"),
+        ({"n": 0, "candidate_value": None}, "cannot_tell"),
         # Without spread: enough queries, or all below, or nobody knows why there is none.
         ({"ci_low": None, "ci_high": None, "even": True}, "pass"),
         ({"ci_low": None, "ci_high": None, "even": True, "n": 24}, "cannot_tell"),
-        ({"ci_low": None, "ci_high": None, "even": True, "n": 24, "value": 0.5}, "fail"),
+        ({"ci_low": None, "ci_high": None, "even": True, "n": 24, "candidate_value": 0.5}, "fail"),
         ({"ci_low": None, "ci_high": None}, "cannot_tell"),
     ],
 )
@@ -223,7 +222,7 @@ def test_a_ceiling_by_interval_holds_its_upper_end() -> None:
     told = [floor_check(most, 0.8, replace(OWN, ci_high=high)) for high in (0.78, 0.81)]
     assert [check.verdict for check in told] == ["pass", "cannot_tell"]
     assert told[0].reason == "it is 0.7000 (95 %: 0.6200 to 0.7800)"
-    above = replace(OWN, value=0.9, ci_low=0.81, ci_high=0.99)
+    above = replace(OWN, candidate_value=0.9, ci_low=0.81, ci_high=0.99)
     assert floor_check(most, 0.8, above).verdict == "fail"
 
 

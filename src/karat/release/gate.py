@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from karat.release.policy import Drop, Rule
@@ -26,34 +26,22 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The values of a drop, over all queries or a slice."""
+    """What a limit is compared with, over all queries or a slice: a drop, or for a floor a value.
 
-    n: int  # queries that have a value in both runs
+    A drop is over the queries that have a value in both runs, a floor over those of the candidate.
+    """
+
+    n: int  # queries that have a value
     candidate_value: float | None  # mean of the candidate; None without queries
-    baseline_value: float | None = None  # mean of the baseline; None without queries
-    drop: float | None = None  # how much worse the candidate is; None without queries
-    ci_low: float | None = None  # lower end of the 95 % interval of the drop; None without variance
+    baseline_value: float | None = None  # mean of the baseline over exactly these queries, or None
+    drop: float | None = None  # how much worse the candidate is; None for a floor
+    # Lower end of the 95 % interval of the drop, for a floor of the value; None without variance
+    ci_low: float | None = None
     ci_high: float | None = None  # upper end
     # The smallest drop these queries detect with a power of 80 %
     smallest_detected: float | None = None
     alike: float | None = None  # effective number of queries; `n` if all have the same weight
-    even: bool = False  # whether every query dropped by the same amount: there is no variance
-    attribute: str | None = None  # the slicing attribute; None for all queries
-    slice: str | None = None  # its value; None for all queries
-
-
-@dataclass(frozen=True, slots=True)
-class Own:
-    """The candidate's own value, for a floor, over all queries or a slice."""
-
-    n: int  # queries that have a value in the candidate, with or without one in the baseline
-    value: float | None  # their mean; None without queries
-    ci_low: float | None = None  # lower end of its 95 % interval; None without variance
-    ci_high: float | None = None  # upper end
-    alike: float | None = None  # effective number of queries; `n` if all have the same weight
-    even: bool = False  # whether every query has the same value: there is no variance
-    # Mean of the baseline, if it has values for exactly these queries
-    baseline_value: float | None = None
+    even: bool = False  # whether the drop or value is the same in every query: there is no variance
     attribute: str | None = None  # the slicing attribute; None for all queries
     slice: str | None = None  # its value; None for all queries
 
@@ -108,10 +96,7 @@ def queries_to_decide(check: Check) -> int | None:
 def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:
     """The check, or ``cannot_tell`` if it passes only because failed queries do not count.
 
-    Args:
-        check: Over the queries that were answered.
-        at_worst: The same check with the others at the worst possible value.
-        failed: Number of queries that were not answered.
+    ``at_worst`` is the same check with these at the worst possible value.
     """
     if check.verdict != "pass" or at_worst.verdict == "pass":
         return check
@@ -121,14 +106,7 @@ def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:
 
 
 def drop_check(rule: Rule, most: Drop, numbers: Numbers, doubt: Doubt | None = None) -> Check:
-    """Check a drop against the maximum allowed.
-
-    Args:
-        rule: The rule.
-        most: Its ``max_drop``.
-        numbers: The values of the drop.
-        doubt: Why the baseline's values no longer count; None if they do.
-    """
+    """Check a drop against the most allowed; ``doubt`` is why the baseline no longer counts."""
     limit: float | None = most.size
     if most.relative:
         before = numbers.baseline_value
@@ -159,7 +137,9 @@ def _drop_verdict(
             f"the baseline is 0, so {100 * most.size:g} % of it is not a limit; write 0.01",
         )
     if rule.evidence == "interval":
-        return _sure(numbers, drop, limit, most.said(limit))
+        text, allowed = f"the drop is {_signed(drop)}", f", {most.said(limit)}"
+        same = abs(drop) <= ROUNDING
+        return _surely(numbers, drop, limit, text, _signed, lower=True, allowed=allowed, same=same)
     reason = _change_text(rule, drop, before)
     if drop > ROUNDING:
         reason += f", {most.said(limit)}"
@@ -176,33 +156,39 @@ def _change_text(rule: Rule, drop: float, before: float) -> str:
     return f"{worse if drop > 0 else better} by {size}{share}"
 
 
-def _sure(numbers: Numbers, drop: float, limit: float, allowed: str) -> tuple[GateVerdict, str]:
+def _surely(
+    numbers: Numbers,
+    value: float,  # the drop, or the candidate's value
+    limit: float,
+    text: str,  # that in words
+    shown: Callable[[float], str],  # the ends of its interval in words
+    *,
+    lower: bool,  # whether less of it is better
+    allowed: str = "",  # the limit in words
+    same: bool = False,  # whether the runs are the same, which needs no variance
+) -> tuple[GateVerdict, str]:
     """Whether the whole interval is within the limit."""
     low, high, n = numbers.ci_low, numbers.ci_high, numbers.n
     alike = n if numbers.alike is None else numbers.alike
-    text = f"the drop is {_signed(drop)}"
-    if low is None or high is None:
-        if n >= LEAST and not numbers.even:
-            return "cannot_tell", f"{text}, and its interval is unknown, {allowed}"
-        text += _without_spread(n, even=numbers.even)
-    else:
-        text += f" (95 %: {_signed(low)} to {_signed(high)})"
-    text += f", {allowed}"
+    if low is not None and high is not None:
+        text += f" (95 %: {shown(low)} to {shown(high)})"
+    elif n >= LEAST and not numbers.even:
+        return "cannot_tell", f"{text}, and its interval is unknown{allowed}"
+    elif n == 1:
+        text += " in one query, which has no interval"
+    elif numbers.even:
+        text += " in every query"
+    text += allowed
     if few := _too_few(n, alike):
         return "cannot_tell", f"{text}; {few}"
     if low is None or high is None:
-        if abs(drop) > ROUNDING and drop <= limit + ROUNDING and alike < TRUSTED_FROM:
+        if not same and _within(value, limit, lower=lower) and alike < TRUSTED_FROM:
             return "cannot_tell", f"{text}; {_NO_SPREAD}"
-        low = high = drop
-    if high <= limit + ROUNDING:
+        low = high = value
+    worst, best = (high, low) if lower else (low, high)
+    if _within(worst, limit, lower=lower):
         return "pass", text
-    return ("fail" if low > limit + ROUNDING else "cannot_tell"), text
-
-
-def _without_spread(n: int, *, even: bool) -> str:
-    if n == 1:
-        return " in one query, which has no interval"
-    return " in every query" if even else ""
+    return ("cannot_tell" if _within(best, limit, lower=lower) else "fail"), text
 
 
 def _too_few(n: int, alike: float) -> str:
@@ -229,20 +215,19 @@ def _percent(share: float) -> str:
     return "under 0.1 %" if share < 0.0005 else f"{100 * share:.1f} %"
 
 
-def floor_check(rule: Rule, least: float, own: Own) -> Check:
-    """Check the candidate's own value against the least (or most) allowed.
-
-    Args:
-        rule: The rule.
-        least: Its ``least``.
-        own: The candidate's value.
-    """
-    value = own.value
+def floor_check(rule: Rule, least: float, numbers: Numbers) -> Check:
+    """Check the candidate's own value against the least (or most) allowed."""
+    value = numbers.candidate_value
     verdict: GateVerdict
-    if value is None or not own.n:
+    if value is None or not numbers.n:
         verdict, reason = "cannot_tell", "no query has a value"
     elif rule.evidence == "interval":
-        verdict, reason = _surely(own, value, least, lower=rule.lower)
+
+        def shown(end: float) -> str:
+            return _apart(end, least).replace("-", "−")
+
+        text = f"it is {_apart(value, least)}"
+        verdict, reason = _surely(numbers, value, least, text, shown, lower=rule.lower)
     else:
         verdict = "pass" if _within(value, least, lower=rule.lower) else "fail"
         reason = f"it is {_apart(value, least)}"
@@ -251,37 +236,10 @@ def floor_check(rule: Rule, least: float, own: Own) -> Check:
         verdict=verdict,
         reason=reason,
         measure=str(rule.measure),
-        attribute=own.attribute,
-        slice=own.slice,
-        n=own.n,
-        baseline_value=own.baseline_value,
-        candidate_value=value,
         limit=least,
+        **shared(replace(numbers, ci_low=None, ci_high=None), Check),  # in a check, of the drop
     )
 
 
-def _within(value: float, least: float, *, lower: bool) -> bool:
-    return value <= least + ROUNDING if lower else value >= least - ROUNDING
-
-
-def _surely(own: Own, value: float, least: float, *, lower: bool) -> tuple[GateVerdict, str]:
-    """Whether the whole interval of the value is within the limit."""
-    low, high, n = own.ci_low, own.ci_high, own.n
-    alike = n if own.alike is None else own.alike
-    text = f"it is {_apart(value, least)}"
-    if low is None or high is None:
-        if n >= LEAST and not own.even:
-            return "cannot_tell", f"{text}, and its interval is unknown"
-        text += _without_spread(n, even=own.even)
-    else:
-        text += f" (95 %: {_apart(low, least)} to {_apart(high, least)})".replace("-", "−")
-    if few := _too_few(n, alike):
-        return "cannot_tell", f"{text}; {few}"
-    if low is None or high is None:
-        if _within(value, least, lower=lower) and alike < TRUSTED_FROM:
-            return "cannot_tell", f"{text}; {_NO_SPREAD}"
-        low = high = value
-    worst, best = (high, low) if lower else (low, high)
-    if _within(worst, least, lower=lower):
-        return "pass", text
-    return ("cannot_tell" if _within(best, least, lower=lower) else "fail"), text
+def _within(value: float, limit: float, *, lower: bool) -> bool:
+    return value <= limit + ROUNDING if lower else value >= limit - ROUNDING

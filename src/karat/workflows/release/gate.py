@@ -6,17 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from karat import formats
 from karat.diagnosis.movement import moves
-from karat.diagnosis.slices import Slice, slices_of
-from karat.diagnosis.value_slices import NONE, labelled
+from karat.diagnosis.slices import Slice, slices_of, slices_of_queries
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.own.policy import read_policy, write_policy
 from karat.measures import Measure
@@ -26,7 +23,6 @@ from karat.measures.scores import Scores
 from karat.release.gate import (
     Doubt,
     Numbers,
-    Own,
     blind,
     drop_check,
     floor_check,
@@ -469,19 +465,19 @@ class _Judged:
                     why = self.excluded.why(query_ids)
                     yield f"no rule covers {attribute} {value}: none of its queries counts ({why})"
 
-    def _own(self, measure: Measure, part: Slice) -> Own:
+    def _own(self, measure: Measure, part: Slice) -> Numbers:
         """The candidate's value in a slice, for a floor: independent of the baseline."""
         values = self.now.values[measure]
         used = part.chosen & ~np.isnan(values)
         if not used.any():
-            return Own(0, None, attribute=part.attribute, slice=part.value)
+            return Numbers(0, None, attribute=part.attribute, slice=part.value)
         weights, strata = self.weighing.at(used)
         span = shown(t_interval(values[used], weights, strata), values[used], *value_range(measure))
         old = None if self.before is None else self.before.values[measure]
         same = old is not None and (part.chosen & ~np.isnan(old) == used).all()
-        return Own(
+        return Numbers(
             n=int(used.sum()),
-            value=mean(values[used], weights),
+            candidate_value=mean(values[used], weights),
             ci_low=span.low,
             ci_high=span.high,
             alike=_effective(weights),
@@ -575,29 +571,15 @@ class ExcludedQueries:
         """
         if self.queries is None:
             return {}
-        one_column = attribute in self.queries.attributes
-        names = [attribute] if one_column else [name.strip() for name in attribute.split(",")]
-        if not set(names) <= set(self.queries.attributes):
+        columns = set(self.queries.attributes)
+        if attribute not in columns and not {*map(str.strip, attribute.split(","))} <= columns:
             return {}
-        columns = [_labels(self.queries, name) for name in names]
-        slices: dict[str, list[str]] = {}
-        for query in self.queries.frame["query_id"]:
-            for values in product(*(labels.get(query, [NONE]) for labels in columns)):
-                slices.setdefault(", ".join(values), []).append(query)
+        ids = self.queries.frame["query_id"]
+        slices = {
+            name: ids.filter(chosen).to_list()
+            for name, chosen in slices_of_queries(self.queries, attribute)
+        }
         return slices if set(present) <= set(slices) else {}
-
-
-def _labels(queries: Queries, name: str) -> dict[str, list[str]]:
-    """The slices of each query; queries without a value are left out."""
-    values = queries.frame.select("query_id", value=name)
-    if values["value"].dtype.base_type() in (pl.List, pl.Array):
-        values = values.explode("value")
-    labels = labelled(values["value"].alias(name))
-    by_query: dict[str, list[str]] = {}
-    for query, code in zip(values["query_id"], labels.code.tolist(), strict=True):
-        if code >= 0:
-            by_query.setdefault(query, []).append(labels.names[code])
-    return by_query
 
 
 def _regressions(
