@@ -4,7 +4,6 @@
     ├── InputError             exit 2   invalid data: file, line, query, and the fix
     │   └── CannotTell         exit 3   sound data that do not decide it: "cannot tell"
     ├── UsageError             exit 2   invalid arguments: the nearest valid choice, and the fix
-    │   ├── NotFound           exit 2   nothing has this name or id
     │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.sql.judgments)
     │   └── PolicyRefused      exit 1   a policy rejects it: the verdict is "fail"
     └── MissingExtra           exit 2   an optional dependency is not installed
@@ -115,10 +114,6 @@ class UsageError(KaratError):
         suggestion = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         super().__init__(what + suggestion, fix=fix, command=command)
         self.what, self.nearest = what, tuple(nearest)
-
-
-class NotFound(UsageError):
-    """Nothing has this name or id."""
 
 
 class PolicyRefused(UsageError):

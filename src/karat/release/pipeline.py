@@ -38,6 +38,10 @@ _BACK = "all users get the baseline again"
 _NOT_SET = "the switch has not acknowledged the shares of this stage"
 
 
+class NoRelease(UsageError):
+    """No release has this name."""
+
+
 class NotAllowed(UsageError):
     """The rules of releases do not allow this step."""
 

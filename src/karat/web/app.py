@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from karat.errors import KaratError, NotFound
+from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.web import api, first_steps, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
@@ -21,6 +21,7 @@ from karat.web.engines import engines, playground
 from karat.web.experiments import experiments, shadow
 from karat.web.framework import errors, progress
 from karat.web.framework.auth import Anonymous, requires_of
+from karat.web.framework.errors import NotFound
 from karat.web.framework.middleware import Guards
 from karat.web.framework.pages import static_file, templates
 from karat.web.framework.settings import Settings

@@ -15,11 +15,11 @@ from starlette import formparsers
 from starlette.exceptions import HTTPException
 from tests.web.conftest import Browser, ClientOf
 
-from karat.errors import InputError, KaratError, MissingExtra, NotFound, UsageError
+from karat.errors import InputError, KaratError, MissingExtra, UsageError
 from karat.golden.queue import LeaseLost
 from karat.web.api import bodies
 from karat.web.framework.auth import Refused
-from karat.web.framework.errors import describe
+from karat.web.framework.errors import NotFound, describe
 from karat.workflows.accounts.accounts import SignInRefused
 
 

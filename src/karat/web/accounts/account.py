@@ -7,11 +7,12 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Form, Response
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.tables.accounts.people import SCOPES_OF, Scope
 from karat.web.accounts.sign_in import show_refused
 from karat.web.framework.auth import SessionUser
 from karat.web.framework.call import Call
+from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
 from karat.web.framework.pages import Page, PlainPage, redirect, show

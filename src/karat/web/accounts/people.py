@@ -9,11 +9,12 @@ from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Form, Response
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.reports.table import Column
 from karat.tables.accounts.people import ROLES, PersonRow, Role
 from karat.web.framework.auth import AnOwner
 from karat.web.framework.call import Call
+from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
 from karat.web.framework.lists import frame_of, listed

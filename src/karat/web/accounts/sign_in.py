@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Response
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.tables.accounts.people import Invitation, Person
 from karat.web.framework.auth import OptionalUser, Refused, SessionUser, is_cross_site
 from karat.web.framework.call import Call
+from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.workflows.accounts.accounts import DEVICE_US, LONGEST_US, SignInRefused

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 from starlette.responses import FileResponse
 
-from karat.errors import NotFound, nearest
+from karat.errors import nearest
 from karat.golden.editions import EditionDifference
 from karat.golden.freshness import Stale
 from karat.reports.golden.golden import to_json
@@ -22,7 +22,7 @@ from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
 from karat.web.api.responses import OF_LISTS, Paged, Several, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import or_not_found
+from karat.web.framework.errors import NotFound, or_not_found
 from karat.web.framework.jobs import InTurn
 from karat.web.framework.uploads import file_response
 from karat.web.golden.exchange import Wanted, exported

@@ -15,7 +15,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.formats import write_run
 from karat.golden.planning import SECONDS, TYPICAL_SD, Plan
 from karat.golden.planning import plan as planned
@@ -29,7 +29,7 @@ from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
 from karat.web.api.responses import Number, Paged, Several, json_response
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import opened, or_not_found
+from karat.web.framework.errors import NotFound, opened, or_not_found
 from karat.web.framework.jobs import Busy, InTurn
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import file_response

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from karat.errors import NotFound, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.formats.own.policy import read_policy
 from karat.tables.release.gate import Gate, GateRecord, GateRow, GateVerdict
 from karat.tables.release.review import DesignReview
@@ -21,6 +21,7 @@ from karat.web.api.models import many, one
 from karat.web.api.offline import Golden, of_golden
 from karat.web.api.responses import Number, Paged, Several, json_response
 from karat.web.framework.auth import AReader
+from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import InTurn
 from karat.web.release.gates import found
 from karat.web.release.reviews import reviewing

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, File, Query, Response, UploadFile
 
 from karat.diagnosis.waterfall import SERVED
-from karat.errors import InputError, KaratError, NotFound, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
 from karat.reports.diagnosis.diagnosis import (
     entry,
@@ -31,7 +31,7 @@ from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
-from karat.web.framework.errors import Said, or_not_found, refused
+from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import stored_or_computed
 from karat.web.framework.lists import Ask, Listed, frame_of, listed

@@ -13,13 +13,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Form, Request, Response
 from starlette.datastructures import FormData
 
-from karat.errors import KaratError, NotFound, UsageError
+from karat.errors import KaratError, UsageError
 from karat.formats.own.engines import has_template, params_of, read_engines, template_text
 from karat.reports.engines.tries import change_text, tries_table, value_text
 from karat.reports.table import Table
 from karat.tables.engines import EngineConfig, Tried, TryRow, Variant
 from karat.web.framework.auth import AnEngineer
-from karat.web.framework.errors import Said, or_not_found, refused
+from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.idempotency import secret_of
 from karat.web.framework.pages import Page, PlainPage, redirect, show

@@ -17,9 +17,9 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from karat.errors import InputError, KaratError, MissingExtra, NotFound, UsageError, is_disk_full
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
 from karat.golden.queue import LeaseLost
-from karat.release.pipeline import NotAllowed
+from karat.release.pipeline import NoRelease, NotAllowed
 from karat.web.framework.auth import Refused, by_session
 from karat.web.framework.call import Call
 from karat.web.framework.jobs import BUSY
@@ -54,6 +54,10 @@ class Said:
 
     def to_dict(self) -> dict[str, Any]:
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
+
+
+class NotFound(UsageError):
+    """Nothing has this name or id."""
 
 
 @contextmanager
@@ -117,7 +121,7 @@ def _of_usage(error: UsageError) -> tuple[int, str]:
         return (429, "too_many") if error.wait_s else (403, "not_allowed")
     if isinstance(error, LeaseLost | NotAllowed):
         return 409, "conflict"
-    return (404, "not_found") if isinstance(error, NotFound) else (400, "usage")
+    return (404, "not_found") if isinstance(error, NotFound | NoRelease) else (400, "usage")
 
 
 def refused(error: KaratError) -> tuple[int, Said]:

@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Response
 
-from karat.errors import KaratError, NotFound
+from karat.errors import KaratError
 from karat.web.framework.auth import AnEngineer
+from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING, REMEMBERED_S, JobQueue, Place
 from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.state import AppState

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import polars as pl
 from fastapi import APIRouter, Form, Response
 
-from karat.errors import KaratError, NotFound
+from karat.errors import KaratError
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import Said, opened, or_not_found, refused
+from karat.web.framework.errors import NotFound, Said, opened, or_not_found, refused
 from karat.web.framework.lists import Ask, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.golden.golden_sets import address, golden_page

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import polars as pl
 from fastapi import APIRouter, File, Form, Query, Response, UploadFile
 
-from karat.errors import InputError, KaratError, NotFound, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.reports.phrases import report
 from karat.reports.table import Column
 from karat.tables import Results
@@ -22,7 +22,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys
-from karat.web.framework.errors import refused
+from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.gate_links import GateLinks, gate_links
 from karat.web.framework.idempotency import redirect_with, show_with

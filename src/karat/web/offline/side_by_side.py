@@ -11,11 +11,12 @@ from urllib.parse import quote, urlencode
 import polars as pl
 from fastapi import APIRouter, Depends, Form, Query, Response
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.reports.html.content import ShownQuery
 from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import whys
+from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import grades_of, safe_link

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from karat.errors import NotFound, UsageError
+from karat.errors import UsageError
 from karat.tables.comparison import Comparison
 from karat.tables.workspace import ComparisonRow
+from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING, Busy, Place
 from karat.web.framework.progress import Progress, queue_key, run
 from karat.web.framework.state import AppState

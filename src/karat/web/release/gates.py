@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Form, Response
 from pydantic import Field
 
-from karat.errors import KaratError, NotFound
+from karat.errors import KaratError
 from karat.reports.html.page import ORIGINS
 from karat.reports.offline.evaluation import what_changed
 from karat.reports.phrases import gate as words
@@ -23,7 +23,7 @@ from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import Why, whys
-from karat.web.framework.errors import refused
+from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show

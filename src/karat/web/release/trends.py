@@ -15,7 +15,7 @@ import polars as pl
 from fastapi import APIRouter, FastAPI, Form, Query, Response
 from fastapi.responses import RedirectResponse
 
-from karat.errors import MissingExtra, NotFound, UsageError, nearest
+from karat.errors import MissingExtra, UsageError, nearest
 from karat.reports.charts.drawing import ready
 from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
@@ -26,7 +26,7 @@ from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
 from karat.web.framework.diagnosis_links import Why, whys
-from karat.web.framework.errors import refused
+from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, show

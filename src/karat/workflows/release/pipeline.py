@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from karat.clients.switch import read
-from karat.errors import InputError, KaratError, NotFound, UsageError, nearest
+from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
     checked_name,
@@ -28,6 +28,7 @@ from karat.release.kept import kept_by, relation
 from karat.release.pipeline import (
     KARAT,
     Current,
+    NoRelease,
     NotAllowed,
     ReleaseState,
     next_step,
@@ -94,7 +95,7 @@ class Release:
 
     @classmethod
     def of(cls, opened: Workspace, name: str, now: int) -> Self:
-        """A release by its name; raises NotFound with the nearest name if there is none."""
+        """A release by its name; raises NoRelease with the nearest name if there is none."""
         events = events_of(opened, name)
         return cls(opened, events, replay(name, events), now)
 
@@ -296,12 +297,12 @@ def names_in_flight(opened: Workspace) -> list[str]:
 
 
 def events_of(opened: Workspace, name: str) -> list[ReleaseEvent]:
-    """The ledger of a release; raises NotFound with the nearest name if there is none."""
+    """The ledger of a release; raises NoRelease with the nearest name if there is none."""
     with opened.store.read() as connection:
         contents = releases.events(connection, name)
         known = [] if contents else releases.names(connection)
     if not contents:
-        raise NotFound(
+        raise NoRelease(
             f"no release {name!r}",
             nearest=nearest(name, known, 1),
             fix="karat release status lists them" if known else "karat release start",
