@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,6 +87,7 @@ def spark() -> Iterator[None]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.pythonExec = sys.executable  # of the executors: any python3, otherwise
     yield
     session.stop()
 

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.cli.online.options import events_folder, found_workspace, where
+from karat.cli.online.options import events_folder, found_workspace, master, where
 from karat.cli.progress import watching
 from karat.cli.workspace.workspace import clock, tell
 
 if TYPE_CHECKING:
     from karat.tables.online.events import EmptyHits
 
+IMPORT_ENGINES = ("polars", "spark")
+
 
 @options.command(
     "karat online import events.jsonl --check",
     "karat online import events.csv --mapping m.toml --timezone Europe/Berlin",
+    "karat online import /shared/logs --events /shared/log --engine spark",
     name="import",
 )
 @click.argument("logs", metavar="LOG…", nargs=-1, required=True)
@@ -40,6 +43,13 @@ if TYPE_CHECKING:
     "Number of the first position.  [default: detected from the lowest in the log]",
     type=click.IntRange(0, 1),
 )
+@options.option(
+    "--engine",
+    "Engine that imports: spark reads files in parallel, on any number of machines.",
+    IMPORT_ENGINES[0],
+    type=click.Choice(IMPORT_ENGINES),
+)
+@master
 @options.option("--partial", "Import a damaged file up to the damage.")
 @options.option("--check", "Only read and report; import nothing.")
 @options.option("--simulated", "Mark the events as simulated.")

@@ -38,6 +38,10 @@ where = options.together(
     ),
 )
 """``start`` (a folder in a workspace) and ``events`` (the folder of an event store)."""
+master = options.option(
+    "--master URL",
+    "With --engine spark: its master.  [default: the existing session, or local]",
+)
 engine = options.together(
     options.option(
         "--engine",
@@ -45,10 +49,7 @@ engine = options.together(
         ENGINES[0],
         type=click.Choice(ENGINES),
     ),
-    options.option(
-        "--master URL",
-        "With --engine spark: its master.  [default: the existing session, or local]",
-    ),
+    master,
 )
 days = options.together(
     options.option(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -14,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from karat.engines.frames.files import dtype_of, lacking, reading
 from karat.engines.frames.on_polars import integers_alike
-from karat.errors import KaratError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.tables.online.events import S3, EventLog
 
 _TYPES = {
@@ -27,6 +30,11 @@ _TYPES = {
     pl.String(): "string",
     pl.List(pl.String()): "array<string>",
 }
+_PYTHON = "PYSPARK_PYTHON"
+_MODULE = re.compile(r"No module named '([\w.]+)'")
+_TASKS = 10_000  # with more items, a task has several
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 _LITERAL = str.maketrans({char: "\\" + char for char in "\\*?[]{}"})  # escapes glob patterns
 
 
@@ -81,6 +89,40 @@ class OnSpark:
         assert isinstance(collected, pl.DataFrame)
         return integers_alike(collected)
 
+    def spread(self, step: Callable[[_T], _R], items: Sequence[_T]) -> Iterable[_R]:
+        """The results of a step for each item, in order: tasks of the executors, in Python.
+
+        Raises:
+            InputError, UsageError: The first that a step raised.
+        """
+        context = getattr(self._session, "sparkContext", None)  # Spark Connect has none
+        if context is None:
+            raise UsageError(
+                "Spark Connect does not run the tasks of an import",
+                fix="start it on the cluster: spark-submit, or --master spark://HOST:PORT",
+            )
+        if self._own and str(context.master).startswith("local") and _PYTHON not in os.environ:
+            context.pythonExec = sys.executable  # which has karat, unlike any python3 on PATH
+
+        def task(item: _T) -> _R | KaratError:
+            try:
+                return step(item)
+            except (InputError, UsageError) as error:
+                return error
+
+        tasks = context.parallelize(items, max(1, min(len(items), _TASKS)))
+        try:
+            results: list[_R | KaratError] = tasks.map(task).collect()
+        except Exception as error:
+            missing = _MODULE.search(str(error))
+            if missing is None:
+                raise
+            raise UsageError(
+                f"the Python of Spark's executors lacks the package {missing[1]}",
+                fix=f"pip install 'karat[spark]' for it, and name it in the variable {_PYTHON}",
+            ) from None
+        return [_sound(each) for each in results]
+
     def __enter__(self) -> Self:
         self._own = SparkSession.getActiveSession() is None
         builder = SparkSession.builder.appName("karat")
@@ -133,3 +175,9 @@ class OnSpark:
         for column in lacking(rows.columns, columns):
             rows = rows.withColumn(column, sf.lit(None).cast(_TYPES[dtype_of(column)]))
         return rows.select(*(f"`{column}`" for column in columns))
+
+
+def _sound(result: _R | KaratError) -> _R:
+    if isinstance(result, KaratError):
+        raise result
+    return result

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from karat.engines.frames.engine import ROWS_AT_ONCE, Engine
 from karat.errors import MissingExtra, UsageError, nearest
+
+if TYPE_CHECKING:
+    from karat.engines.frames._on_spark import OnSpark
 
 ENGINES = ("polars", "duckdb", "spark")
 
@@ -19,20 +24,29 @@ def open_engine(
             nearest=nearest(engine, ENGINES),
             fix=f"engines: {', '.join(ENGINES)}",
         )
-    if master is not None and engine != "spark":
-        raise UsageError(
-            f"the engine {engine} has no master", fix="use --master with --engine spark only"
-        )
+    if engine == "spark":
+        return open_spark(master)
+    no_master(engine, master)
     if engine == "polars":
         from karat.engines.frames.on_polars import OnPolars
 
         return OnPolars(rows_at_once)
-    if engine == "duckdb":
-        try:
-            from karat.engines.frames._on_duckdb import OnDuckDB
-        except ModuleNotFoundError as error:
-            raise MissingExtra(error.name or "duckdb", "duckdb", "the engine duckdb") from None
-        return OnDuckDB(rows_at_once)
+    try:
+        from karat.engines.frames._on_duckdb import OnDuckDB
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "duckdb", "duckdb", "the engine duckdb") from None
+    return OnDuckDB(rows_at_once)
+
+
+def no_master(engine: str, master: str | None) -> None:
+    if master is not None:
+        raise UsageError(
+            f"the engine {engine} has no master", fix="use --master with --engine spark only"
+        )
+
+
+def open_spark(master: str | None = None) -> OnSpark:
+    """Spark, which also runs functions of Python on its executors."""
     try:
         from karat.engines.frames._on_spark import OnSpark
     except ModuleNotFoundError as error:

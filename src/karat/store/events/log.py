@@ -30,8 +30,8 @@ from karat.tables.records import shared
 
 MANIFEST = "manifest.json"
 STAGING = ".staging"  # folder for rows of a running import that are not yet partitioned
+LOCK = ".lock"
 _VERSION = 1
-_LOCK = ".lock"
 _IN_USE = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}  # a lock that another process has
 _MOST = 16  # files of one bucket, before they are merged
 
@@ -113,7 +113,7 @@ def importing(folder: Path) -> Iterator[Manifest | None]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _LOCK).open("a+b")
+        lock = (folder / LOCK).open("a+b")
     except OSError as error:
         reason = f"events cannot be stored there: {error.strerror}"
         raise InputError(reason, file=str(folder)) from error

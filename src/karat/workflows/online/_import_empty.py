@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from karat.formats.events.mapping import Mapped
 from karat.tables.online.events import EmptyHits
-from karat.workflows.online._import_ranges import Observed, without_repeats
+from karat.workflows.online._import_ranges import Observed, Staged, without_repeats
 
 Ask = Callable[[EmptyHits], bool]  # asks whether searches with empty hits found nothing
 _SOON = 30 * 60_000_000
@@ -32,23 +33,34 @@ def without_hits(files: Collection[int], *, known: bool) -> pl.Expr:
     return unsaid if known else unsaid & (~pl.col("told") | pl.col("_file").is_in(list(files)))
 
 
-def count_empty(
-    ranges: Iterable[pl.DataFrame], empty: pl.Expr, columns: Iterable[str]
-) -> EmptyHits | None:
-    """The number of searches with empty hits, and whether they were clicked."""
-    counts = dict.fromkeys(("searches", "of", "clicked", "others_clicked"), 0)
-    for staged in ranges:
-        frame = without_repeats(staged, Observed())
+@dataclass(frozen=True)
+class Count:
+    """Counts the searches of a range, those with empty hits, and those that were clicked."""
+
+    staged: Staged
+    empty: pl.Expr
+
+    def __call__(self, buckets: range) -> Mapping[str, int]:
+        frame = without_repeats(self.staged.of(buckets), Observed())
         searches = frame.filter(pl.col("kind") == "search").select(
-            "user_key", "query_id", "time_us", empty=empty, row="_order"
+            "user_key", "query_id", "time_us", empty=self.empty, row="_order"
         )
         clicks = frame.filter(pl.col("kind") == "click").select("user_key", "query_id", "time_us")
         clicked = searches["row"].is_in(_searches_of(clicks, searches).implode())
         nothing = searches["empty"]
-        counts["searches"] += int(nothing.sum())
-        counts["of"] += searches.height
-        counts["clicked"] += int((nothing & clicked).sum())
-        counts["others_clicked"] += int((~nothing & clicked).sum())
+        return {
+            "searches": int(nothing.sum()),
+            "of": searches.height,
+            "clicked": int((nothing & clicked).sum()),
+            "others_clicked": int((~nothing & clicked).sum()),
+        }
+
+
+def counted(ranges: Iterable[Mapping[str, int]], columns: Iterable[str]) -> EmptyHits | None:
+    """The searches of all ranges; None if none of them has empty hits."""
+    counts: Counter[str] = Counter(searches=0, of=0, clicked=0, others_clicked=0)
+    for each in ranges:
+        counts.update(each)
     if not counts["searches"]:
         return None
     return EmptyHits(list(columns), **counts, taken_as="unknown", by="default")

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 
@@ -19,6 +20,8 @@ from karat.formats.events.rows import IDS
 from karat.formats.events.tally import Tally
 from karat.formats.tables.source import Source, shown
 from karat.tables.online.events import place
+
+Watch = Callable[[str, int], None]  # called with the name of a file, and how much of it was read
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,14 @@ def _hidden(parts: Sequence[str]) -> bool:
     return any(part.startswith((".", "_SUCCESS")) for part in parts)
 
 
-def fetched(stored: StoredObject, folder: Path, watch: Callable[[str, int], None]) -> Input:
+def unwatched(_file: str, _size: int) -> None:
+    """For imports that show no progress."""
+
+
+def fetched(stored: StoredObject, folder: Path, watch: Watch) -> Input:
     """An object as a file of a folder."""
     folder.mkdir(exist_ok=True)
-    path = folder / f"object-{hashlib.sha1(stored.address.encode()).hexdigest()}"  # noqa: S324
+    path = folder / f"object-{uuid4().hex}"
     digest = s3.fetched(stored, path, lambda size: watch(stored.address, size))
     return Input(path, shown(stored.address), digest, fetched=True)
 

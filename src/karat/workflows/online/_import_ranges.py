@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -33,8 +36,19 @@ class Observed:
     def drop(self, reason: str, rows: pl.DataFrame) -> None:
         if rows.height:
             self.dropped[reason] += rows.height
-            places = self.places.setdefault(reason, [])
-            places += rows.select("_file", LINE).head(max(0, 3 - len(places))).iter_rows()
+            self._place(reason, rows.select("_file", LINE).head(3).iter_rows())
+
+    def add(self, other: Observed) -> None:
+        """Add what was observed of another range."""
+        self.dropped.update(other.dropped)
+        for reason, places in other.places.items():
+            self._place(reason, places)
+        for name in ("repeated", "before", "before_users", "below"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def _place(self, reason: str, places: Iterable[tuple[Any, ...]]) -> None:
+        known = self.places.setdefault(reason, [])
+        known += islice(places, max(0, 3 - len(known)))
 
 
 def processed(
@@ -114,8 +128,8 @@ _GROUP = 16_384
 class Staged:
     """Rows of an import, held in memory or on disk until they are cut into ranges of users."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, prefix: str = "") -> None:
+        self._folder, self._prefix = folder, prefix
         self._frames: list[pl.DataFrame] = []  # of completely read files
         self._paths: list[Path] = []
         self._pending: list[pl.DataFrame] = []  # of the current file
@@ -123,7 +137,6 @@ class Staged:
         self._written = 0
         self.sizes = [0] * BUCKETS
         self._pending_sizes = [0] * BUCKETS
-        self.rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
         """Add rows of the current file, with ``user_bucket``."""
@@ -140,11 +153,20 @@ class Staged:
         self._paths += self._pending_paths
         for bucket, rows in enumerate(self._pending_sizes):
             self.sizes[bucket] += rows
-        self.rows += sum(self._pending_sizes)
         self._begin()
         if sum(each.height for each in self._frames) >= _HOLD:
+            self.write()
+
+    def write(self) -> None:
+        """Write all accepted rows to disk, for other processes."""
+        if self._frames:
             self._paths.append(self._write(self._frames))
             self._frames = []
+
+    def take(self, other: Staged) -> None:
+        """Add the rows that another process wrote."""
+        self._paths += other._paths
+        self.sizes = [ours + more for ours, more in zip(self.sizes, other.sizes, strict=True)]
 
     def forget(self) -> None:
         """Discard the rows of the current file."""
@@ -165,7 +187,7 @@ class Staged:
         return pl.concat([each for each in parts if each.height], how="diagonal")
 
     def _write(self, frames: list[pl.DataFrame]) -> Path:
-        path = self._folder / f"{self._written:06d}.parquet"
+        path = self._folder / f"{self._prefix}{self._written:06d}.parquet"
         self._written += 1
         frame = pl.concat(frames, how="diagonal").sort("user_bucket")
         try:

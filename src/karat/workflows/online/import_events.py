@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial as bound
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import polars as pl
 
+from karat.engines.frames.opening import no_master, open_spark
 from karat.engines.frames.s3 import StoredObject
 from karat.errors import InputError, UsageError
-from karat.formats.events import log
 from karat.formats.events.flatten import Reading
 from karat.formats.events.json import LINE
 from karat.formats.events.mapping import Mapped, read_mapping
+from karat.formats.events.rows import MOST_ATTRIBUTES
 from karat.formats.events.tally import EXAMPLES, Tally, by_count
 from karat.formats.tables.source import shown
 from karat.store.events import files as event_files
@@ -27,12 +30,10 @@ from karat.store.events.log import (
     merged,
     read_event_log,
     read_manifest,
-    store_file,
 )
-from karat.store.events.manifest import Manifest, added, summary
+from karat.store.events.manifest import Manifest, added
 from karat.tables.days import day_text, is_zone
 from karat.tables.online.events import (
-    ATTRIBUTE,
     EmptyHits,
     Imported,
     LogStatus,
@@ -43,19 +44,21 @@ from karat.tables.records import shared
 from karat.tables.schema import EVENTS
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
+from karat.workflows.online import _import_steps as steps
 from karat.workflows.online._import_inputs import (
     Input,
+    Watch,
     expanded,
     fetched,
     fingerprint,
     order_of_ids,
-    with_user,
+    unwatched,
 )
-from karat.workflows.online._import_ranges import Observed, Staged, processed
+from karat.workflows.online._import_ranges import Observed, Staged
 
-Watch = Callable[[str, int], None]
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 _CLOCKS_US = 3_600_000_000  # how much the clocks of a bucket and of this machine may differ
-SIMULATED = f"{ATTRIBUTE}simulated"  # the attribute that marks simulated events
 
 
 def import_events(
@@ -70,14 +73,17 @@ def import_events(
     simulated: bool = False,
     partial: bool = False,
     check: bool = False,
-    watch: Watch = lambda _file, _size: None,
+    engine: Literal["polars", "spark"] = "polars",
+    master: str | None = None,
+    watch: Watch = unwatched,
     ask: empties.Ask | None = None,
 ) -> Imported:
     """Import logs into an event store; events that it has are not added again.
 
     The import is atomic: if it is interrupted, the store is unchanged, and the same import can be
     run again. Files that were imported with the same mapping are skipped; files without any event
-    are not remembered.
+    are not remembered. The engine is ``polars``, or ``spark`` to read the files as tasks of a
+    cluster, which has to see logs and store under the same paths; the outcome is the same.
     """
     for zone in (timezone, clocks):
         _check_zone(zone)
@@ -91,22 +97,62 @@ def import_events(
             f"events are not imported into {folder}: it has no locks",
             fix="import into a folder, and copy that: aws s3 sync FOLDER s3://BUCKET/FOLDER",
         )
-    logs = [fingerprint(each) if isinstance(each, Path) else each for each in expanded(files)]
-    with _looking(folder) if check else _keeping(folder) as (before, staging):
-        manifest = before or Manifest(timezone=timezone or "UTC")
-        if timezone not in (None, manifest.timezone):
-            raise UsageError(
-                f"the time zone of this event store is {manifest.timezone}, not {timezone}",
-                fix="leave the zone out, or import into another folder",
-            )
-        fresh, skipped = _fresh(logs, manifest, mapped, lambda each: fetched(each, staging, watch))
-        here = [each for each in logs if isinstance(each, Input)]
-        notes.check_columns(mapped, [*here, *(each for each in fresh if each.fetched)])
-        if not fresh:
-            return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
-        job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
-        job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
-        return job.run(fresh, skipped, position_base)
+    with _spread(engine, master, check=check) as spread:
+        logs = _hashed(expanded(files), spread)
+        with _looking(folder) if check else _keeping(folder) as (before, staging):
+            manifest = before or Manifest(timezone=timezone or "UTC")
+            if timezone not in (None, manifest.timezone):
+                raise UsageError(
+                    f"the time zone of this event store is {manifest.timezone}, not {timezone}",
+                    fix="leave the zone out, or import into another folder",
+                )
+            fetch = bound(fetched, folder=staging, watch=watch if spread is None else unwatched)
+            fresh, skipped = _fresh(logs, manifest, mapped, bound(_each, spread, fetch))
+            here = [each for each in logs if isinstance(each, Input)]
+            notes.check_columns(mapped, [*here, *(each for each in fresh if each.fetched)])
+            if not fresh:
+                return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
+            job = _Import(folder, manifest, reading, simulated=simulated, partial=partial)
+            job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
+            job.spread, job.watch = spread, watch
+            return job.run(fresh, skipped, position_base)
+
+
+@contextmanager
+def _spread(engine: str, master: str | None, *, check: bool) -> Iterator[steps.Spread | None]:
+    """What runs steps as tasks of a cluster; None to run them here."""
+    if engine == "polars":
+        no_master(engine, master)
+        yield None
+        return
+    if check:
+        raise UsageError(
+            "a check runs on this machine", fix="leave out the engine, and check some of the files"
+        )
+    with open_spark(master) as opened:
+        yield opened.spread
+
+
+def _each(
+    spread: steps.Spread | None, step: Callable[[_T], _R], items: Sequence[_T]
+) -> Iterable[_R]:
+    return map(step, items) if spread is None else spread(step, items)
+
+
+def _hashed(
+    logs: Sequence[Path | StoredObject], spread: steps.Spread | None
+) -> list[Input | StoredObject]:
+    """The files of an import, with their hashes; objects are hashed when they are fetched."""
+    paths = [each for each in logs if isinstance(each, Path)]
+    if spread is None:
+        inputs: Iterable[Input] = map(fingerprint, paths)
+    else:
+        for path in paths:
+            if not path.is_file():
+                fingerprint(path)  # reports what is wrong
+        inputs = spread(steps.fingerprint_apart, paths)
+    found = iter(inputs)
+    return [next(found) if isinstance(each, Path) else each for each in logs]
 
 
 @contextmanager
@@ -130,7 +176,7 @@ def _fresh(
     logs: Iterable[Input | StoredObject],
     manifest: Manifest,
     mapped: Mapped,
-    fetch: Callable[[StoredObject], Input],
+    fetch: Callable[[Sequence[StoredObject]], Iterable[Input]],
 ) -> tuple[list[Input], list[str]]:
     """The files that are new with this mapping, and the names of the others.
 
@@ -142,15 +188,19 @@ def _fresh(
         if before.settings.get("mapping", "") == mapped.digest:
             known.update(before.files.values())
             imported |= dict.fromkeys(before.files, before.time_us - _CLOCKS_US)
-    fresh, skipped = [], []
+    fresh: list[Input] = []
+    skipped: list[str] = []
+    changed: list[Input | StoredObject] = []
     for log_file in logs:
-        if isinstance(log_file, Input):
-            each = log_file
-        elif log_file.changed_us < imported.get(shown(log_file.address), 0):
-            skipped.append(shown(log_file.address))
-            continue
+        if isinstance(log_file, Input) or log_file.changed_us >= imported.get(
+            shown(log_file.address), 0
+        ):
+            changed.append(log_file)
         else:
-            each = fetch(log_file)
+            skipped.append(shown(log_file.address))
+    brought = iter(fetch([each for each in changed if isinstance(each, StoredObject)]))
+    for log_file in changed:
+        each = log_file if isinstance(log_file, Input) else next(brought)
         if each.sha256 in known:
             skipped.append(each.name)
             if each.fetched:
@@ -170,16 +220,16 @@ class _Import:
         *,
         simulated: bool,
         partial: bool,
-        watch: Watch,
     ) -> None:
         self.folder, self.manifest, self.reading = folder, manifest, reading
-        self.simulated, self.partial, self.watch = simulated, partial, watch
+        self.simulated, self.partial = simulated, partial
+        self.watch: Watch = unwatched
+        self.spread: steps.Spread | None = None
         self.number = len(manifest.imports) + 1
         self.staged, self.check = Staged(folder / STAGING), False
         self.tallies: list[Tally] = []
         self.refused: list[InputError] = []
         self.damaged: list[InputError] = []
-        self.order = 0
         self.lowest: int | None = None
         self.ask: empties.Ask | None = None
         self.with_hits: set[int] = set()  # numbers of files in which a search has hits
@@ -188,7 +238,7 @@ class _Import:
     def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
         last = self.manifest.imports[-1].settings if self.manifest.imports else {}
         ids, ids_note = self._ids([each.path for each in inputs], last)
-        done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
+        done = self._read(inputs, ids)
         if not done:
             raise self.refused[0]
         if any(tally.rows for tally in self.tallies) and not any(
@@ -242,45 +292,44 @@ class _Import:
             )
         return order, note
 
-    def _read(self, at: int, each: Input, ids: Sequence[str]) -> bool:
-        """Stage a file; whether any of it was read."""
-        tally = Tally(each.name)
-        frames = log.read_events(
-            each.path, self.reading, tally, watch=lambda size: self.watch(each.name, size)
-        )
-        try:
-            for frame in frames:
-                self._stage(frame, at, ids, tally)
-        except InputError as error:
-            if not self.partial or not tally.rows:
-                self.refused.append(error)
-                self.staged.forget()
-                return False
-            self.damaged.append(error)
-        finally:
-            if each.fetched:
-                each.path.unlink()
-        self.staged.keep()
-        self.tallies.append(tally)
-        return True
+    def _read(self, inputs: list[Input], ids: Sequence[str]) -> list[Input]:
+        """Stage the files; those of which any was read."""
+        done = []
+        for at, found in enumerate(
+            self._files(steps.Step(self.reading, ids, self.partial), inputs)
+        ):
+            if inputs[at].fetched:
+                inputs[at].path.unlink()
+            if found.error is not None:
+                (self.damaged if found.kept else self.refused).append(found.error)
+            self.simulated |= found.simulated
+            self.unsaid |= found.unsaid
+            lowest = [low for low in (self.lowest, found.lowest) if low is not None]
+            self.lowest = min(lowest, default=None)
+            if found.hits:
+                self.with_hits.add(at)
+            if found.kept:
+                self.tallies.append(found.tally)
+                done.append(inputs[at])
+        return done
 
-    def _stage(self, frame: pl.DataFrame, at: int, ids: Sequence[str], tally: Tally) -> None:
-        if frame.is_empty():
+    def _files(self, step: steps.Step, inputs: list[Input]) -> Iterator[steps.FileRead]:
+        items = list(enumerate(inputs))
+        if self.spread is None:
+            yield from map(bound(step, staged=self.staged, watch=self.watch), items)
             return
-        if SIMULATED in frame.columns and not self.simulated:
-            self.simulated = bool((frame[SIMULATED] == "true").any())
-        low = frame["position"].min()
-        if isinstance(low, int) and (self.lowest is None or low < self.lowest):
-            self.lowest = low
-        self.unsaid |= bool(frame["unsaid"].any())
-        if empties.has_hits(frame):
-            self.with_hits.add(at)
-        frame = event_files.with_users(with_user(frame, ids, tally))
-        order = pl.int_range(self.order, self.order + frame.height, dtype=pl.Int64, eager=True)
-        self.order += frame.height
-        self.staged.add(
-            frame.with_columns(order.alias("_order"), pl.lit(at, pl.Int32).alias("_file"))
-        )
+        apart = steps.StepApart(step, self.folder, event_files.hashing())
+        for found, staged, reading in self.spread(apart, items):
+            self.staged.take(staged)
+            self.reading.attributes.update(reading.attributes)
+            self.reading.seen.update(reading.seen)
+            yield found
+        if len(self.reading.attributes) > MOST_ATTRIBUTES:
+            raise UsageError(
+                f"the files have {len(self.reading.attributes):,} attributes, more than "
+                f"{MOST_ATTRIBUTES}",
+                fix="list those to keep in [attributes] of a mapping",
+            )
 
     def _base(self, base: int | None, last: Mapping[str, object]) -> tuple[int, str]:
         """Number of the first position, and a note that says why."""
@@ -306,25 +355,26 @@ class _Import:
         is_empty = empties.without_hits(self.with_hits, known=known)
         if not self.unsaid or not (self.with_hits or known):
             return is_empty, None
-        ranges = map(self.staged.of, event_files.ranges(self.staged.sizes))
+        step = empties.Count(self.staged, is_empty)
+        counts = _each(self.spread, step, event_files.ranges(self.staged.sizes))
         columns = dict.fromkeys(name for tally in self.tallies for name in tally.counted_by)
-        seen = empties.count_empty(ranges, is_empty, columns or ("hits",))
+        seen = empties.counted(counts, columns or ("hits",))
         return is_empty, empties.decided(seen, mapped, last, self.ask)
 
     def _keep(self, base: int, empty: pl.Expr) -> tuple[Observed, dict[str, int], int]:
         """Write the files of the store, range by range; ``_commit`` makes them count."""
         observed, kinds, kept = Observed(), Counter[str](), 0
-        for buckets in event_files.ranges(self.staged.sizes):
-            frame = empties.with_zero_hits(self.staged.of(buckets), empty)
-            frame = processed(frame, self.folder, self.manifest, self.number, base, observed)
-            if frame.is_empty():
-                continue
-            kept += frame.height
-            kinds.update(dict(frame["kind"].value_counts().iter_rows()))
-            if self.check:
-                continue
-            written = store_file(self.folder, frame, buckets, self.number)
-            self.manifest = added(self.manifest, [written], [summary(frame)])
+        step = steps.Ranges(
+            self.staged, self.folder, self.manifest, self.number, base, empty,
+            store=not self.check, apart=self.spread is not None,
+        )  # fmt: skip
+        for each in _each(self.spread, step, event_files.ranges(self.staged.sizes)):
+            observed.add(each.observed)
+            kept += each.rows
+            kinds.update(each.kinds)
+            if each.stored is not None:
+                file, events = each.stored
+                self.manifest = added(self.manifest, [file], [events])
         return observed, dict(sorted(kinds.items())), kept
 
     def _commit(
