@@ -84,7 +84,7 @@ def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
 ) -> None:
     there = [
         SimpleNamespace(
-            row=SimpleNamespace(name=f"n{at}", id=at, state="done"),
+            row=SimpleNamespace(name=f"n{at}", id=at, state="done", created_us=-at),
             turns=["AP"],
             next=2,
             older=Older(changed=changed),
@@ -96,6 +96,7 @@ def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
     browser = client_of("engineer")
     found = browser.get("/", params={"format": "json"}).json()["attention"]
     said = [(each["what"], each["where"]) for each in found if "/comparisons" in each["where"]]
+    assert found["looks"][-1]["where"] == "/comparisons/0"
     rest = own < count
     assert len(said) == 2 * (own + rest)
     flips, older = said[: own + rest], said[own + rest :]
@@ -194,10 +195,17 @@ def test_the_first_line_says_how_search_is(client_of: ClientOf, workspace: Path)
     assert quality["change"] is None
     with history.open("a") as file:
         file.write(gate_point("main", "fail", "2026-03-02T02:00:00Z"))
-    found = seen(browser)
+    found, text = seen(browser), browser.get("/").text
     assert (found["verdict"], found["said"]) == ("worse", "The newest gate of main failed.")
+    assert "The newest gate of main failed</a>." in text
+    assert "More problems" not in text
+    with history.open("a") as file:
+        file.write(gate_point("weekly", "fail", "2026-03-02T02:00:00Z"))
+    said = "The newest gate of main failed, and 1 more problem."
+    assert seen(browser)["said"] == said
     text = browser.get("/").text
-    assert text.index("The newest gate of main failed.") < text.index("What got worse")
+    assert text.count("The newest gate of main failed") == 1  # it is in the line, not in the list
+    assert text.index('id="worse"') < text.index("The newest gate of weekly failed")
     assert '<polyline points="2.0,14.0 118.0,14.0"/>' in text  # twice the same value: its middle
 
 

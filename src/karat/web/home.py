@@ -17,6 +17,7 @@ from karat.reports.online.alerts import state_text
 from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
+from karat.tables.days import day_of
 from karat.tables.golden.golden_sets import addressable
 from karat.tables.online.alerts import Alert
 from karat.tables.online.evaluation import OnlineResults
@@ -35,7 +36,7 @@ from karat.web.online.watch import glance
 from karat.web.release.trends import address_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.online.alerts import current
+from karat.workflows.online.alerts import current, releases_before
 from karat.workflows.online.headlines import headlines
 from karat.workflows.online.log_requests import DayRange, Worst, log_of
 from karat.workflows.online.slices import NOTHING
@@ -46,7 +47,7 @@ from karat.workflows.release.stored_gates import newest_of_candidates, with_chec
 from karat.workflows.release.stored_trends import History, histories_of, newest_gates
 from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.evaluate_stored import damaged_runs
-from karat.workflows.workspace.stored_comparisons import listed
+from karat.workflows.workspace.stored_comparisons import Listed, listed
 
 ROUTER = APIRouter()
 _MOST = 3  # lines of one kind before the rest are only counted
@@ -65,6 +66,7 @@ class Attention:
     of: str | None = None  # name of the golden set or file that it belongs to, if any
     # `search`: it got worse, or may have · `release`: a change on its way · `work`: to do
     about: Literal["search", "release", "work"] = "work"
+    before: str = ""  # of an alert: what was released before it
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class Seen:
     @cached_property
     def alerts(self) -> Sequence[Alert]:
         return current(self.site.workspace, now=self.site.clock())
+
+    @cached_property
+    def comparisons(self) -> Mapping[str, Sequence[Listed]]:
+        """Those of each golden set, the newest first."""
+        return {each.name: listed(self.site.opened(each.name)) for each in self.sets}
 
     @cached_property
     def histories(self) -> Sequence[History]:
@@ -207,10 +214,19 @@ def alerting(seen: Seen) -> Iterable[Attention]:
             each.text + (f" ({state_text(each)})" if each.state == "acknowledged" else ""),
             f"/online/alerts/{each.id}",
             about="search",
+            before=_released(seen, each) if at <= _MOST else "",
         )
-        for each in seen.alerts
+        for at, each in enumerate(seen.alerts)
     ]
     yield from _first(lines, "alerts", "/online/alerts")
+
+
+def _released(seen: Seen, alert: Alert) -> str:
+    day = day_of(alert.onset_us, alert.timezone)
+    found = releases_before(seen.site.workspace, alert.cause.onset, day, alert.timezone)
+    more = f", and {len(found) - 1} more" if found[1:] else ""
+    said = f"Released before: {found[0]}{more}" if found else "Nothing released in the week before"
+    return f"{said} (times in {alert.timezone})."
 
 
 def in_flight(seen: Seen) -> Iterable[Attention]:
@@ -244,22 +260,22 @@ def damaged_files(seen: Seen) -> Iterable[Attention]:
 
 def unsure_comparisons(seen: Seen) -> Iterable[Attention]:
     """Comparisons whose sign unjudged pairs could flip, now or when last computed."""
-    for status in seen.sets:
+    for golden, comparisons in seen.comparisons.items():
         flipping, older = [], []
-        for each in listed(seen.site.opened(status.name)):
+        for each in comparisons:
             if each.row.state != "done" or not each.turns:
                 continue
             name, where = each.row.name, f"/comparisons/{each.row.id}"
             if each.older.changed:  # it may no longer hold
                 what = f"Recompute “{name}”: {each.older.told}"
-                older.append(Attention(what, where, status.name))
+                older.append(Attention(what, where, golden))
                 continue
             to_do = f": {counted(each.next, 'pair')} to judge first" if each.next else ""
             what = (
                 f"Unjudged pairs could flip the sign of {' and '.join(each.turns[:2])} in “{name}”"
             )
             where += "#next" if each.next else ""
-            flipping.append(Attention(f"{what}{to_do}", where, status.name))
+            flipping.append(Attention(f"{what}{to_do}", where, golden))
         yield from _first(flipping, "comparisons whose sign could flip", "/comparisons")
         yield from _first(older, "comparisons to recompute", "/comparisons")
 
@@ -337,6 +353,13 @@ def gates_look(seen: Seen) -> Look:
     return Look("Gates", "fine", f"the newest: {said}", where)
 
 
+def comparison_look(seen: Seen) -> Iterable[Look]:
+    """The newest comparison: its page says whether the candidate may ship."""
+    newest = [each[0].row for each in seen.comparisons.values() if each]
+    for row in sorted(newest, key=lambda row: row.created_us)[-1:]:
+        yield Look("Comparison", "none", row.name, f"/comparisons/{row.id}")
+
+
 def trends_look(histories: Sequence[History]) -> Look:
     """Whether a measure got worse or drifts."""
     every = [series for each in histories for series in each.series]
@@ -357,30 +380,32 @@ def _verdict(looks: Sequence[Look], attention: Sequence[Attention]) -> tuple[str
     first, *more = [each.what for each in attention if each.about == "search"] or [""]
     worse = [each for each in looks if each.verdict == "worse"]
     if first or worse:
+        problems = counted(len(more), "more problem")
         named = first or f"{worse[0].name}: {worse[0].said}"
-        return "worse", f"{named}{f', and {len(more)} more' if more else ''}."
+        return "worse", f"{named}{f', and {problems}' if more else ''}."
     fine = [each.name.lower() for each in looks if each.verdict == "fine"]
     if fine:
         return "fine", f"Nothing got worse that karat can see in {' and '.join(fine)}."
     return "cannot_tell", "No verdict yet: nothing is measured over time."
 
 
-def _headlines(seen: Seen) -> list[Mapping[str, Any]]:
-    """Quality, satisfied clicks and zero results, as far as they are known."""
-    shown = []
+def _headlines(seen: Seen) -> tuple[list[Mapping[str, Any]], bool]:
+    """Quality, satisfied clicks and zero results; and whether any of them is being computed."""
+    shown, pending = [], False
     quality = headline(seen.histories)
     if quality is not None:
         found, history, series = quality
         shown.append(_shown(found, address_of(history, series.run, series.measure, "")))
-    if (log := seen.log) is None:
-        return shown
+    if (log := seen.log) is None or log.last_day is None:
+        return shown, False
     with suppress(InputError):
         answer = start_computing(seen.site, log, usual_evaluation(log))
-        if answer is not None and log.last_day is not None:
+        pending = answer is None
+        if answer is not None:
             last = min(log.last_day, last_whole_day(log))
             for each in headlines(OnlineResults.from_dict(answer), last):
                 shown.append(_shown(each, f"/online?{urlencode({'metrics': each.what})}"))
-    return shown
+    return shown, pending
 
 
 def _shown(found: Headline, where: str) -> Mapping[str, Any]:
@@ -397,14 +422,17 @@ def home(call: ARater) -> Response:
     seen = Seen(call.site, sets)
     attention = [item for watch in WATCHES for item in watch(seen)]
     looks = [online_look(seen), gates_look(seen), trends_look(seen.histories)]
+    looks += comparison_look(seen)
     verdict, said = _verdict(looks, attention)
+    shown, pending = _headlines(seen)
     page = PlainPage(
         "home.html.j2",
         "Home",
         verdict=verdict,
         said=said,
         looks=looks,
-        headlines=_headlines(seen),
+        headlines=shown,
+        pending=pending,
         attention=attention,
         golden=sets,
         steps=first_steps(call.site, sets, events=looks[0].verdict != "none"),

@@ -103,6 +103,9 @@ def test_an_alert_shows_what_since_when_and_for_whom(
         "&slice=topic%3Dhowto&slice=query%3Dreset+pin&counts=yes"
     )
     assert found["alert"]["id"] == alert
+    said = "Released before: 2026-11-20 02:30 synonyms 12 (times in UTC)."
+    assert said in visible(engineer.get("/").text)
+    assert "later" not in found["cause"]["releases"][0]  # it was released after the onset
 
 
 def test_what_people_do_stands_in_the_history(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.event_stores import keep_events
-from tests.watches import FRIDAY_ENDS, SATURDAY_NOON, cause, change, usual, watched
+from tests.watches import FRIDAY_ENDS, ONSET, SATURDAY_NOON, cause, change, usual, watched
 from tests.workflows.online.incident import BEGAN, FRIDAY, SATURDAY_MORNING, incident
 
 from karat.clients import webhook
@@ -27,6 +27,7 @@ from karat.tables.online.watch import Explained, Watched
 from karat.tables.workspace import WatchConfig
 from karat.workflows.online import alerts
 from karat.workflows.online.watch import event, watch
+from karat.workflows.workspace.annotations import add_annotation
 from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 NOW = SATURDAY_NOON
@@ -216,6 +217,19 @@ def test_of_two_alerts_the_one_that_explains_leads(shop: Workspace) -> None:
 
 
 # --- notifying ---
+
+
+def test_releases_of_the_week_before_an_onset_are_in_its_time_zone(shop: Workspace) -> None:
+    for time in ("2026-11-13T03:59", "2026-11-13T04:00", "2026-11-20T03:59", "2026-11-20T04:00"):
+        text = f"{time} UTC"
+        add_annotation(shop, time=time, kind="release", text=text, person="ann", now=NOW)
+    add_annotation(shop, time="2026-11-19", kind="corpus", text="new", person="ann", now=NOW)
+    # It may have begun between 02:00 and 05:00 in Berlin, which is an hour before 04:00 UTC.
+    assert alerts.releases_before(shop, ONSET, FRIDAY, "Europe/Berlin") == [
+        "2026-11-20 04:59 2026-11-20T03:59 UTC", "2026-11-13 05:00 2026-11-13T04:00 UTC",
+    ]  # fmt: skip
+    [last, *_] = alerts.releases_before(shop, None, FRIDAY, "Europe/Berlin")
+    assert last == "2026-11-20 05:00 2026-11-20T04:00 UTC"  # on that day, at any hour
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from karat.workflows.workspace.annotations import (
     add_annotation,
     annotations_of,
     delete_annotation,
-    releases_before,
     time_of,
 )
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
@@ -124,13 +123,3 @@ def test_a_mark_that_cannot_be_noted_is_not_kept(
     with pytest.raises(OSError, match="no"):
         delete_annotation(opened, made, person="ann", now=NOW)
     assert annotations_of(opened)["id"].to_list() == [made]
-
-
-def test_an_alert_names_the_releases_of_the_week_before_it(opened: Workspace) -> None:
-    for time in ("2026-02-22", "2026-02-23T07:00", "2026-03-02T23:59", "2026-03-03"):
-        mark(opened, f"release of {time[5:10]}", time)
-    add_annotation(opened, time="2026-03-01", kind="corpus", text="new", person="ann", now=NOW)
-    day = DAY // 86_400_000_000 + 1  # 2026-03-02
-    assert releases_before(opened, day) == [
-        "2026-03-02 23:59 release of 03-02", "2026-02-23 07:00 release of 02-23",
-    ]  # fmt: skip

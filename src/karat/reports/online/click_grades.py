@@ -94,10 +94,10 @@ def _judgments(found: ClickJudgments) -> list[Table]:
         Column("doc_id", "Document", "code"),
         Column("rank", "Rank", "number", digits=1, help="Mean rank at which it was shown"),
         Column("ctr", "CTR", "share"),
-        Column("ctr_place", "Place", "count", help="Among its query's documents, by CTR"),
+        Column("ctr_place", "CTR place", "count", help="Among its query's documents, by CTR"),
         Column("value", "Relevance", "number", digits=2),
         Column("ci_low", "95 %", "number", high="ci_high", digits=2, drop=1),
-        Column("value_place", "Place", "count", help="The same by relevance"),
+        Column("value_place", "Relevance place", "count", help="The same by relevance"),
     ]
     return [
         Table("", grades, found.by_grade),

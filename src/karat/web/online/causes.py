@@ -28,8 +28,9 @@ from karat.web.online.charts import (
     chart_of_cause,
     led,
 )
+from karat.workflows.online.alerts import releases_before
 from karat.workflows.online.log_requests import Days
-from karat.workflows.workspace.annotations import annotations_of, releases_before
+from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.artifacts import key_of
 
 _DRAWING = 1  # version of the charts
@@ -70,8 +71,6 @@ def shown(
     chart, undrawn, marks = None, "", list[Annotation]()
     if onset is not None and onset.hours:
         chart, undrawn, marks = _chart(call, cause, names, timezone)
-    begun = None if onset is None else onset.at or onset.earliest
-    day = days[0] if begun is None else day_number(begun[:10])
     return CauseShown(
         sentence=cause_text(cause),
         usual=usual_values(lead),
@@ -87,7 +86,7 @@ def shown(
         chart=chart,
         undrawn=undrawn,
         marks=marks,
-        releases=releases_before(call.site.workspace, day),
+        releases=releases_before(call.site.workspace, onset, days[0], timezone),
         alert=alert,
     )
 

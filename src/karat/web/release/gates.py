@@ -15,7 +15,7 @@ from karat.errors import KaratError
 from karat.reports.html.page import ORIGINS
 from karat.reports.offline.evaluation import what_changed
 from karat.reports.phrases import gate as words
-from karat.reports.phrases.report import gate_said, still_failing
+from karat.reports.phrases.report import still_failing
 from karat.reports.release import gate as report
 from karat.reports.table import Column, Table
 from karat.tables.release.gate import Check, GateRecord, GateRow, Regression
@@ -67,7 +67,6 @@ class GatePage(Page):
     record: GateRecord
     answer: str  # the verdict in a word
     why: str  # the reason, in a sentence
-    said: str = field(repr=False)
     change: str = field(repr=False)
     draw_check: Callable[[Check], str] = field(repr=False)
     rules: Table = field(repr=False)
@@ -155,11 +154,11 @@ def _listed(call: Call, rows: Sequence[GateRow]) -> Listed:
         Column("candidate", "Candidate", choices=True, link=lambda row: f"/gates/{row['id']}"),
         Column("answer", "Verdict", choices=True, vocabulary=list(words.ANSWERS.values())),
         Column("rule", "Rule that decides"),
-        Column("baseline", "Baseline", choices=True, optional=True),
+        Column("baseline", "Baseline", optional=True),
         Column("policy", "Policy", choices=True),
         Column("time_us", "When", "time"),
         Column("person", "By"),
-        Column("source", "From", choices=True),
+        Column("source", "From"),
         Column("commit", "Commit", longest=12, optional=True),
         Column("id", "Number", "count", shown=False),
         Column("verdict", "Verdict as the command has it", shown=False),
@@ -167,7 +166,7 @@ def _listed(call: Call, rows: Sequence[GateRow]) -> Listed:
     frame = frame_of(
         ((row, {"answer": words.ANSWERS[row.verdict], "rule": _rule(row)}) for row in rows), columns
     )
-    found = listed(frame, columns, ask, search=["candidate", "policy", "commit"])
+    found = listed(frame, columns, ask, search=["candidate", "baseline", "policy", "commit"])
     if asked:
         return found
     by_id = {row.id: row for row in rows}
@@ -206,7 +205,6 @@ def _gate_page(call: Call, record: GateRecord) -> GatePage:
         record=record,
         answer=words.ANSWERS[gate.verdict],
         why=words.why(gate),
-        said=gate_said(gate),
         change="" if record.row.decides is None else words.to_change(record.row.decides),
         draw_check=draw_check,
         rules=report.checks(gate.checks, queries=True, drawn=draw_check),

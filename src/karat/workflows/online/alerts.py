@@ -27,14 +27,15 @@ from karat.online.rules import DAY, HOUR, duration
 from karat.reports.phrases.online import cause_text
 from karat.store.sql import alerts as rows
 from karat.store.sql import audit
+from karat.tables.days import day_text, time_text
 from karat.tables.online.alerts import QUIET, Alert, AlertAction, Did
 from karat.tables.online.events import EventLog
-from karat.tables.online.watch import Cause, Change, Explained, Watched
+from karat.tables.online.watch import Cause, Change, Explained, Onset, Watched
 from karat.tables.records import record_of
 from karat.tables.workspace import WebhookForm
 from karat.workflows.online.watch import event
 from karat.workflows.online.watch_windows import hour_us
-from karat.workflows.workspace.annotations import time_of
+from karat.workflows.workspace.annotations import annotations_of, time_of
 from karat.workflows.workspace.workspace import Workspace
 
 _LONGEST = 1_000  # characters of a note
@@ -169,6 +170,21 @@ def current(opened: Workspace, *, now: int) -> list[Alert]:
     """
     found = [each for each in leading(lasting(opened, now=now)) if each.state not in QUIET]
     return sorted(found, key=lambda each: -each.onset_us)
+
+
+def releases_before(opened: Workspace, onset: Onset | None, day: int, timezone: str) -> list[str]:
+    """What was released in the week up to the last hour that an onset may be, the latest first.
+
+    Up to the end of a day (since 1970-01-01) if the hour is unknown; all are local.
+    """
+    hour = onset and (onset.latest or onset.at)
+    until = hour_us(hour, timezone) + HOUR if hour else hour_us(day_text(day + 1), timezone)
+    rows = annotations_of(opened).filter(kind="release").select("time_us", "text").rows()
+    return [
+        f"{time_text(at, timezone)} {text}"
+        for at, text in reversed(rows)
+        if until - 7 * DAY <= at < until
+    ]
 
 
 def ids_of(opened: Workspace, causes: Sequence[Cause]) -> list[int | None]:

@@ -95,7 +95,7 @@ class Gathering:
     def _gate(self) -> Evidence:
         opening = self.state.opening
         rows = [run_of(self.opened, version) for version in (opening.baseline, opening.candidate)]
-        policy = policy_of(opening.policy.gate, "gate policy")
+        policy = policy_of(opening.policy.gate, f"release {self.state.name}")
         # Before the gate: judgments that arrive meanwhile make it stale, not fresh.
         judgments = inputs_digest(self.opened)
         baseline = rows[0].id if policy.needs_baseline else None

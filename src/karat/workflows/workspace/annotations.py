@@ -7,7 +7,6 @@ import datetime as dt
 import polars as pl
 
 from karat.errors import UsageError, nearest
-from karat.online.rules import DAY
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets
 from karat.tables.days import time_text
@@ -24,13 +23,6 @@ def annotations_of(opened: Workspace) -> pl.DataFrame:
     """All annotations of the workspace, oldest first; columns as in ``marks.SCHEMA``."""
     with opened.store.read() as connection:
         return marks.frame(connection)
-
-
-def releases_before(opened: Workspace, day: int) -> list[str]:
-    """What was released in the week up to a day (since 1970-01-01, UTC), the latest first."""
-    rows = annotations_of(opened).filter(kind="release").select("time_us", "text").rows()
-    since, until = (day - 7) * DAY, (day + 1) * DAY
-    return [f"{time_text(at)} {text}" for at, text in reversed(rows) if since <= at < until]
 
 
 def add_annotation(
