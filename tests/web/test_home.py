@@ -94,9 +94,10 @@ def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
     ]
     monkeypatch.setattr(home, "listed", lambda _opened: there)
     browser = client_of("engineer")
-    found = browser.get("/", params={"format": "json"}).json()["attention"]
+    page = seen(browser)
+    assert page["looks"][-1]["where"] == "/comparisons/0"
+    found = page["attention"]
     said = [(each["what"], each["where"]) for each in found if "/comparisons" in each["where"]]
-    assert found["looks"][-1]["where"] == "/comparisons/0"
     rest = own < count
     assert len(said) == 2 * (own + rest)
     flips, older = said[: own + rest], said[own + rest :]

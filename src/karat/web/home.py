@@ -38,7 +38,7 @@ from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
 from karat.workflows.online.alerts import current, releases_before
 from karat.workflows.online.headlines import headlines
-from karat.workflows.online.log_requests import DayRange, Worst, log_of
+from karat.workflows.online.log_requests import DayRange, LogRequest, Worst, log_of
 from karat.workflows.online.slices import NOTHING
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release import pipeline
@@ -79,12 +79,19 @@ class Look:
     where: str  # without the base path
 
 
-@dataclass(frozen=True)
+@dataclass
 class Seen:
     """What the page is made from; each part is read once, when it is needed."""
 
     site: AppState
     sets: Sequence[Status]  # of the golden sets that have pages
+    pending: bool = False  # whether something of the log is being computed
+
+    def answer(self, log: EventLog, asked: LogRequest) -> Any | None:
+        """What a request of the log found; None while it is computed."""
+        found = start_computing(self.site, log, asked)
+        self.pending = self.pending or found is None
+        return found
 
     @cached_property
     def log(self) -> EventLog | None:
@@ -126,7 +133,7 @@ def worst_query(seen: Seen) -> Iterable[Attention]:
         return
     with suppress(InputError):
         asked = Worst(DayRange().within(seen.log), NOTHING)
-        answer = start_computing(seen.site, seen.log, asked)
+        answer = seen.answer(seen.log, asked)
         first = next(iter([] if answer is None else answer["queries"]), None)
         if first and first["failed"]:
             counts = f"{first['failed']:,} of {first['searches']:,} searches"
@@ -389,23 +396,22 @@ def _verdict(looks: Sequence[Look], attention: Sequence[Attention]) -> tuple[str
     return "cannot_tell", "No verdict yet: nothing is measured over time."
 
 
-def _headlines(seen: Seen) -> tuple[list[Mapping[str, Any]], bool]:
-    """Quality, satisfied clicks and zero results; and whether any of them is being computed."""
-    shown, pending = [], False
+def _headlines(seen: Seen) -> list[Mapping[str, Any]]:
+    """Quality, satisfied clicks and zero results, as far as they are known."""
+    shown = []
     quality = headline(seen.histories)
     if quality is not None:
         found, history, series = quality
         shown.append(_shown(found, address_of(history, series.run, series.measure, "")))
     if (log := seen.log) is None or log.last_day is None:
-        return shown, False
+        return shown
     with suppress(InputError):
-        answer = start_computing(seen.site, log, usual_evaluation(log))
-        pending = answer is None
+        answer = seen.answer(log, usual_evaluation(log))
         if answer is not None:
             last = min(log.last_day, last_whole_day(log))
             for each in headlines(OnlineResults.from_dict(answer), last):
                 shown.append(_shown(each, f"/online?{urlencode({'metrics': each.what})}"))
-    return shown, pending
+    return shown
 
 
 def _shown(found: Headline, where: str) -> Mapping[str, Any]:
@@ -424,15 +430,14 @@ def home(call: ARater) -> Response:
     looks = [online_look(seen), gates_look(seen), trends_look(seen.histories)]
     looks += comparison_look(seen)
     verdict, said = _verdict(looks, attention)
-    shown, pending = _headlines(seen)
     page = PlainPage(
         "home.html.j2",
         "Home",
         verdict=verdict,
         said=said,
         looks=looks,
-        headlines=shown,
-        pending=pending,
+        headlines=_headlines(seen),
+        pending=seen.pending or looks[0].verdict == "waiting",
         attention=attention,
         golden=sets,
         steps=first_steps(call.site, sets, events=looks[0].verdict != "none"),
