@@ -252,11 +252,9 @@ def test_move_to_front_is_the_course_of_the_paper(
     assert set(grades) == {doc for ranked in docs.values() for doc in ranked}
 
 
-def front(
-    grades: Mapping[str, Mapping[str, float | None]], depth: int = 9, ahead: int = 1
-) -> dict[str, list[str]]:
+def front(grades: Mapping[str, Mapping[str, float | None]]) -> dict[str, list[str]]:
     lists: Lists = {"s": {"q": ["a", "b", "c", "d"]}, "t": {"q": ["m", "n", "o"]}}
-    return held(move_to_front(runs_of(lists), grades, depth=depth, ahead=ahead, salt="s"))
+    return held(move_to_front(runs_of(lists), grades, salt="s"))
 
 
 def test_move_to_front_stays_with_what_finds() -> None:
@@ -267,10 +265,9 @@ def test_move_to_front_stays_with_what_finds() -> None:
     assert front({"q": {first: 0}}) == {"q": [other[0]]}
     # What could not be judged says nothing of the run.
     assert front({"q": {first: None}}) == {"q": [mine[1]]}
-    # Those still out count as not relevant: the runs take turns.
-    assert front({}, ahead=4) == {"q": [mine[0], other[0], mine[1], other[1]]}
-    assert len(front({}, ahead=99)["q"]) == 7
-    assert len(front({}, ahead=99, depth=1)["q"]) == 2
+    # After what is not relevant the runs take turns.
+    bad = dict.fromkeys([mine[0], other[0], mine[1]], 0.0)
+    assert front({"q": bad}) == {"q": [other[1]]}
     found = move_to_front(runs_of(TWO), {}, salt="s").frame
     assert found.columns == [
         *("query_id", "doc_id", "priority", "chosen_by", "chance", "best_rank", "systems")

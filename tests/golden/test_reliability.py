@@ -83,15 +83,11 @@ def test_only_first_ratings_that_were_graded_count() -> None:
     assert (found.pairs, found.queries) == (12, 4)
 
 
-def test_sources_are_not_mixed_unless_they_are_named() -> None:
+def test_sources_are_not_mixed() -> None:
     base, theirs = rows({"ann": ANN, "bob": BOB}), rows({"model": ANN}, source="llm")
     found = agreement(judged(*base, *theirs))
     assert found.headline == agreement(judged(*base)).headline
     assert "12 ratings from llm do not count here" in found.notes
-    both = agreement(judged(*base, *theirs), sources=("human", "llm"))
-    assert both.raters == ("ann", "bob", "model")
-    assert len(both.two_raters) == 3
-    assert not any("llm" in note for note in both.notes)
 
 
 def test_more_raters_have_the_mean_weighted_by_what_they_share() -> None:
@@ -205,7 +201,7 @@ def test_recovers_what_raters_were_made_to_agree_on() -> None:
     assert found.ci_low <= 0.64 <= found.ci_high
 
 
-@pytest.mark.parametrize("wrong", [{"weights": "cubic"}, {"sources": ("people",)}, {"target": 1.0}])
+@pytest.mark.parametrize("wrong", [{"weights": "cubic"}, {"target": 1.0}])
 def test_what_it_is_asked_is_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         agreement(judged(*rows({"ann": ANN, "bob": BOB})), **wrong)

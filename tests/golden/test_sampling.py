@@ -183,13 +183,6 @@ def test_a_sample_by_band() -> None:
     assert set(again["query_id"]) == set(done.queries["query_id"])
 
 
-def test_the_share_of_each_band_can_be_set() -> None:
-    log = log_of(zipf(2000, 4000, by=0.6))
-    done = choose(log, 50, salt="s", allocation={"head": 0.2, "torso": 0.2, "tail": 0.6})
-    sizes = dict(done.strata.select("band", "chosen").iter_rows())
-    assert sizes == {"head": 10, "torso": 10, "tail": 30}
-
-
 def test_more_than_the_log_holds_is_all_of_it() -> None:
     done = choose(log_of(np.array([5.0, 3, 2, 1])), 10, salt="s")
     assert done.queries["probability"].to_list() == [1.0] * 4
@@ -283,8 +276,6 @@ def test_a_larger_sample_keeps_the_smaller_one(deep: bool) -> None:
         ({"quotas": [Quota("kinds", "x", 1)]}, "did you mean kind"),
         ({"quotas": [Quota("kind", "X", 1)]}, "did you mean x"),
         ({"quotas": [Quota("kind", "x", 20)], "size": 12}, "too few for the quota"),
-        ({"allocation": {"heads": 0.5}}, "did you mean head"),
-        ({"allocation": {"head": 2.0}}, "share of head is 2"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, object], said: str) -> None:

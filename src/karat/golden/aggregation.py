@@ -17,6 +17,8 @@ RULE = "adjudicated, majority, median"
 STEPS = ("adjudicated", "majority", "median")
 
 _PAIR = ["query_id", "doc_id"]
+_LOW, _HIGH = pl.col("low"), pl.col("high")
+_FAR = (_HIGH - _LOW >= 2) | ((_LOW < 1) & (_HIGH >= 1))  # or on either side of relevant
 _WIDEST, _DOWN = ["spread", *_PAIR], [True, False, False]
 
 
@@ -76,41 +78,24 @@ def grades(
     )
 
 
-def disagreements(
-    judgments: Judgments,
-    at_least: float = 2.0,
-    rel: float = 1.0,
-    sources: Sequence[str] = ("human",),
-) -> pl.DataFrame:
-    """Pairs to adjudicate, the largest spread first.
+def disagreements(judgments: Judgments) -> pl.DataFrame:
+    """Pairs to adjudicate, the largest spread first, from the raw judgments.
 
-    Args:
-        judgments: Raw.
-        at_least: Smallest spread that is a disagreement.
-        rel: Lowest relevant grade; grades on both sides of it are a disagreement too.
-        sources: Sources that count.
+    Grades that are two apart are a disagreement, and those on either side of relevant.
 
     Returns:
         query_id, doc_id, votes, low, high, spread, raters, grades and reasons (lists, all in the
         order of the raters' names), settled (whether it has an adjudicated grade).
-
-    Raises:
-        UsageError: an unknown source.
     """
-    each = _each_vote(_counting(judgments, sources))
-    return each.filter(_far(at_least, rel)).sort(_WIDEST, descending=_DOWN)
+    each = _each_vote(_counting(judgments, ("human",)))
+    return each.filter(_FAR).sort(_WIDEST, descending=_DOWN)
 
 
-def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0) -> pl.DataFrame:
+def contradictions(judgments: Judgments) -> pl.DataFrame:
     """Pairs whose imported grade, without a rater, differs from the grade of the raters.
 
     The raters' grade counts, so the imported one has no effect. Pairs on which raters disagree
     are in ``disagreements`` and not here.
-
-    Args:
-        judgments: Raw.
-        at_least: As in ``disagreements``.
-        rel: As in ``disagreements``.
 
     Returns:
         As ``disagreements``, and ``imported``: the imported grade. ``low`` and ``high`` are that
@@ -119,17 +104,16 @@ def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0
     """
     imported = grades(judgments, RULE, ("import",)).select(*_PAIR, imported="grade")
     counted = grades(judgments, RULE).select(*_PAIR, counted="grade")
-    far = _far(at_least, rel)
     return (
         _each_vote(_counting(judgments, ("human",)))
-        .filter(~far)
+        .filter(~_FAR)
         .join(imported, on=_PAIR)
         .join(counted, on=_PAIR)
         .with_columns(
             low=pl.min_horizontal("counted", "imported"),
             high=pl.max_horizontal("counted", "imported"),
         )
-        .filter(far)
+        .filter(_FAR)
         .with_columns(spread=pl.col("high") - pl.col("low"))
         .drop("counted")
         .sort(_WIDEST, descending=_DOWN)
@@ -155,12 +139,6 @@ def _each_vote(counting: pl.DataFrame) -> pl.DataFrame:
         .join(settled, on=_PAIR, how="left")
         .with_columns(pl.col("settled").fill_null(value=False))
     )
-
-
-def _far(at_least: float, rel: float) -> pl.Expr:
-    """Whether ``low`` and ``high`` are far apart, or on either side of relevant."""
-    low, high = pl.col("low"), pl.col("high")
-    return (high - low >= at_least) | ((low < rel) & (high >= rel))
 
 
 def _steps(rule: str) -> list[str]:

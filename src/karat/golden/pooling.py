@@ -163,9 +163,7 @@ def move_to_front(
     runs: Iterable[Run],
     grades: Mapping[str, Mapping[str, float | None]],
     *,
-    rel: float = 1.0,
     depth: int = 100,
-    ahead: int = 1,
     queries: Sequence[str] | None = None,
     salt: str = "",
 ) -> Pairs:
@@ -183,14 +181,12 @@ def move_to_front(
     Args:
         runs: One or more, with distinct names.
         grades: ``{query: {document: grade}}`` so far; None for documents that cannot be judged.
-        rel: Lowest relevant grade.
         depth: Documents considered in each run, from 1.
-        ahead: Documents per query, from 1; each counts as not relevant until it has a grade.
         queries: The golden set's queries; if None, those the runs answered.
         salt: The golden set's salt.
 
     Returns:
-        Pairs, query by query, as ``depth_pool`` without ``score``; none for a query whose documents
+        A pair of each query, as ``depth_pool`` without ``score``; none for a query whose documents
         are all judged.
 
     Raises:
@@ -199,7 +195,6 @@ def move_to_front(
     Source: Cormack, Palmer & Clarke 1998, doi:10.1145/290941.291009, local move-to-front.
     """
     _whole(depth, "the depth")
-    _whole(ahead, "the number ahead")
     several = _checked(runs)
     ids = _queries(several, queries)
     pooled = _pooled(several, ids, 1.0 / pl.col("rank"), depth)
@@ -209,17 +204,14 @@ def move_to_front(
             lists[query][number].append(doc_id)
     names = [run.name for run in several]
     rows = [
-        (query, step, doc_id)
+        (query, _front(ranked, grades.get(ids[query], {}), _order(salt, ids[query], names)))
         for query, ranked in enumerate(lists)
-        for step, doc_id in enumerate(
-            _front(ranked, grades.get(ids[query], {}), rel, ahead, _order(salt, ids[query], names))
-        )
     ]
-    schema = {"query": pl.Int64, "step": pl.Int64, "doc_id": pl.String}
+    schema = {"query": pl.Int64, "doc_id": pl.String}
     pairs = pl.DataFrame(rows, schema, orient="row").join(
-        pooled, on=["query", "doc_id"], how="left", maintain_order="left"
+        pooled, on=["query", "doc_id"], maintain_order="left"
     )
-    return _chosen(pairs.drop("step"), "move to front", None, None, ALL, 1, scored=False)
+    return _chosen(pairs, "move to front", None, None, ALL, 1, scored=False)
 
 
 def _pooled(
@@ -287,35 +279,28 @@ def _chosen(
 
 
 def _front(
-    ranked: list[list[str]],
-    grades: Mapping[str, float | None],
-    rel: float,
-    ahead: int,
-    order: list[int],
-) -> list[str]:
-    """The next documents of one query: replays the choices up to documents without a grade."""
+    ranked: list[list[str]], grades: Mapping[str, float | None], order: list[int]
+) -> str | None:
+    """The next document of one query: replays the choices up to a document without a grade."""
     demoted = [0] * len(ranked)
     waiting = [iter(docs) for docs in ranked]
     active = list(order)
     seen: set[str] = set()
-    out: list[str] = []
     current = active[0]
-    while len(out) < ahead:
+    while active:
         doc_id = next((doc for doc in waiting[current] if doc not in seen), None)
         if doc_id is None:
             active.remove(current)
-            if not active:
-                break
         else:
             seen.add(doc_id)
             if doc_id not in grades:
-                out.append(doc_id)
-            grade = grades.get(doc_id, -math.inf)
-            if grade is None or grade >= rel:  # "cannot judge" does not count against the run
+                return doc_id
+            grade = grades[doc_id]
+            if grade is None or grade >= 1:  # "cannot judge" does not count against the run
                 continue
             demoted[current] += 1
-        current = min(active, key=lambda run: (demoted[run], order.index(run)))
-    return out
+        current = min(active, key=lambda run: (demoted[run], order.index(run)), default=current)
+    return None
 
 
 def _order(salt: str, query_id: str, names: list[str]) -> list[int]:

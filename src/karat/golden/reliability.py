@@ -37,7 +37,7 @@ from karat.stats.agreement import (
 )
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure, OneRater, TwoRaters
-from karat.tables.judgments import SOURCES, Judgments
+from karat.tables.judgments import Judgments
 
 PAIR = ["query_id", "doc_id"]
 
@@ -46,7 +46,7 @@ ALL_ONE = "every grade is the same, so agreement cannot be distinguished from ch
 
 
 class Rated:
-    """The ratings of the sources that count, one for each rater and pair.
+    """The ratings of people, one for each rater and pair.
 
     Attributes:
         judged: Judgments of kind rating, graded or not (``schema.JUDGMENTS``).
@@ -60,8 +60,8 @@ class Rated:
         repeated: Ratings replaced by a later one of the same rater and pair.
     """
 
-    def __init__(self, judgments: Judgments, sources: Sequence[str]) -> None:
-        counting = judgments.frame.filter(pl.col("source").is_in(list(sources)))
+    def __init__(self, judgments: Judgments) -> None:
+        counting = judgments.frame.filter(pl.col("source") == "human")
         ratings = counting.filter(pl.col("kind") == "rating")
         self.judged = ratings.unique([*PAIR, "rater"], keep="last", maintain_order=True)
         self.repeated = ratings.height - self.judged.height
@@ -162,17 +162,15 @@ def agreement(
     judgments: Judgments,
     *,
     weights: Weights = "quadratic",
-    sources: Sequence[str] = ("human",),
     by: Mapping[str, str] | None = None,
     gold: pl.DataFrame | None = None,
     target: float = 0.7,
 ) -> Agreement:
-    """Agreement of the raters: overall, by pair of raters, rater, class, guideline and time.
+    """Agreement of people: overall, by pair of raters, rater, class, guideline and time.
 
     Args:
-        judgments: All raw judgments.
+        judgments: All raw judgments; a note gives the number of those by others than people.
         weights: Weights of the headline κ, on the values of the grades.
-        sources: Sources that count; a note gives the number of others.
         by: From query_id to the query's class.
         gold: Known grades: query_id, doc_id, grade. Judgments of kind ``gold`` are compared with
             them.
@@ -183,10 +181,12 @@ def agreement(
         than once under kind ``rating``, the last grade counts.
 
     Raises:
-        UsageError: unknown weights or source, or a target of 1 or more.
+        UsageError: unknown weights, or a target of 1 or more.
     """
-    _check(weights, sources, target)
-    rated = Rated(judgments, sources)
+    weights_named(weights)
+    if not -1 <= target < 1:
+        raise UsageError(f"the target {target:g} is not from -1 to below 1", fix="0.7 is usual")
+    rated = Rated(judgments)
     ratings = rated.ratings
     headline = _mean_kappa(name_of(weights), ratings, weights)
     categories = _categories(judgments, ratings)
@@ -218,19 +218,8 @@ def agreement(
         guidelines=_guidelines(rated, weights),
         confusion=_over_all(rated),
         drift=_rater_drift(rated, weights),
-        notes=_notes(rated, judgments, sources, int((twice > 0).sum())),
+        notes=_notes(rated, judgments, int((twice > 0).sum())),
     )
-
-
-def _check(weights: str, sources: Sequence[str], target: float) -> None:
-    weights_named(weights)
-    for source in sources:
-        if source not in SOURCES:
-            raise UsageError(
-                f"unknown source of judgments {source!r}", fix=f"use {', '.join(SOURCES)}"
-            )
-    if not -1 <= target < 1:
-        raise UsageError(f"the target {target:g} is not from -1 to below 1", fix="0.7 is usual")
 
 
 def _mean_kappa(name: str, ratings: Ratings, weights: Weights) -> Figure:
@@ -306,11 +295,9 @@ def _guidelines(rated: Rated, weights: Weights) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _notes(
-    rated: Rated, judgments: Judgments, sources: Sequence[str], queries: int
-) -> tuple[str, ...]:
+def _notes(rated: Rated, judgments: Judgments, queries: int) -> tuple[str, ...]:
     notes = []
-    others = judgments.ratings.filter(~pl.col("source").is_in(list(sources)))["source"]
+    others = judgments.ratings.filter(pl.col("source") != "human")["source"]
     for source, count in sorted(others.value_counts().iter_rows()):
         notes.append(f"{count:,} ratings from {source} do not count here")
     if rated.repeated:

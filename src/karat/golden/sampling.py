@@ -8,7 +8,7 @@ and its folded text: next month's sample with the same salt is nearly the same.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +61,6 @@ def choose(
     size: int,
     *,
     salt: str,
-    allocation: Mapping[str, float] | None = None,
     quotas: Sequence[Quota] = (),
     hard: Iterable[str] = (),
 ) -> Sample:
@@ -72,13 +71,12 @@ def choose(
             and any attributes.
         size: Queries to draw, at least 2; all if the log has fewer.
         salt: Salt of the random numbers. The same salt gives nearly the same sample next month.
-        allocation: Band to its share of the sample; proportional to searches if None.
         quotas: Least numbers by attribute; queries with such a value form strata of their own.
         hard: Texts of queries known to be hard, included in addition to ``size``. One in the log
             has the weight of its own searches; one that is not has no weight.
 
     Raises:
-        UsageError: a size, band, attribute or quota that cannot be met.
+        UsageError: a size, attribute or quota that cannot be met.
     """
     texts = list(hard)
     hard_texts = dict(zip(folded(texts), texts, strict=True))
@@ -92,7 +90,7 @@ def choose(
         besides = " besides the hard ones" if known.height else ""
         notes.append(f"The log has only {rest.height} queries{besides}: all are used, not {size}.")
         size = rest.height
-    sizes = _sizes(strata, size, allocation, quotas, meets)
+    sizes = _sizes(strata, size, quotas, meets)
     numbers = permanent_numbers(rest["key"], salt)
     at, chance = _draw_strata(cells, sizes, counts, numbers)
     names = strata["stratum"].to_numpy()
@@ -299,13 +297,7 @@ def _refuse_attribute(log: pl.DataFrame, quota: Quota) -> None:
         )
 
 
-def _sizes(
-    strata: pl.DataFrame,
-    size: int,
-    allocation: Mapping[str, float] | None,
-    quotas: Sequence[Quota],
-    meets: Sequence[Mask],
-) -> Ints:
+def _sizes(strata: pl.DataFrame, size: int, quotas: Sequence[Quota], meets: Sequence[Mask]) -> Ints:
     """How many queries each stratum gets."""
     available = strata["queries"].to_numpy().astype(np.int64)
     searches = strata["searches"].to_numpy().astype(np.float64)
@@ -317,12 +309,9 @@ def _sizes(
             fix=f"take {least.sum()} or more, or fewer bands and quotas",
         )
     names = list(dict.fromkeys(bands))
-    _refuse_allocation(allocation, names)
     of = np.array([names.index(band) for band in bands], np.int64)
-    by_band: Floats = np.bincount(of, searches, len(names)).astype(np.float64)
-    shares = by_band if allocation is None else np.array([allocation.get(b, 0.0) for b in names])
     totals = _shared(
-        shares,
+        np.bincount(of, searches, len(names)).astype(np.float64),
         np.bincount(of, least, len(names)).astype(np.int64),
         np.bincount(of, available, len(names)).astype(np.int64),
         size,
@@ -347,15 +336,6 @@ def _sizes(
             sizes[np.where(gives, searches / (2 * sizes), np.inf).argmin()] -= 1
             sizes[to] += 1
     return sizes
-
-
-def _refuse_allocation(allocation: Mapping[str, float] | None, names: Sequence[str]) -> None:
-    for band, share in (allocation or {}).items():
-        check_known(
-            band, names, f"no query is in a band {band!r}; bands are {', '.join(names)}", None
-        )
-        if not 0 < share <= 1:
-            raise UsageError(f"the share of {band} is {share:g}", fix="give a share from 0 to 1")
 
 
 def _shared(shares: Floats, least: Ints, most: Ints, size: int) -> Ints:
