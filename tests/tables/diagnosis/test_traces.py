@@ -60,7 +60,6 @@ def test_a_stage_gives_back_its_run() -> None:
     found = from_runs({"bm25": BM25, "dense": DENSE}, {})
     assert found.run("bm25").to_dict() == BM25.to_dict()
     assert dict(found.run("dense").answers.select("query_id", "state").iter_rows())["q2"] == "empty"
-    assert found.run("bm25", by_rank=True).to_dict()["q1"] == {"a": -1, "b": -2}
     assert found.candidates("dense", ["q1"]).rows() == [("q1", "b", 1, 0.9), ("q1", "z", 2, 0.8)]
 
 

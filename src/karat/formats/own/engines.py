@@ -15,6 +15,7 @@ from karat.errors import InputError, UsageError, check_known, nearest
 from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
 from karat.tables.engines import KINDS, SQL, EmbedConfig, EngineConfig, EngineKind, Secret
+from karat.tables.golden.machine_judges import JudgeConfig
 
 _TEXTS = (
     *("url", "index", "hits", "id", "score", "title", "text", "link", "document", "took"),
@@ -74,21 +75,27 @@ def declared(known: Mapping[str, _Value], name: str, section: str) -> _Value:
     return known[name]
 
 
-def with_secrets(
-    config: EngineConfig, environment: Mapping[str, str] | None = None
-) -> EngineConfig:
+def with_secrets(config: EngineConfig) -> EngineConfig:
     """The declaration with its secrets read from the environment and from files."""
-    variables = os.environ if environment is None else environment
-    endpoint = None if config.endpoint is None else _opened(config.endpoint, variables)
-    return replace(_opened(config, variables), endpoint=endpoint)
+    endpoint = None if config.endpoint is None else _opened(config.endpoint)
+    return replace(_opened(config), endpoint=endpoint)
 
 
-def _opened(config: _Config, variables: Mapping[str, str]) -> _Config:
-    def read(value: str | Secret, key: str) -> str:
-        return secret_value(value, f"{config.where} {key}", config.root, variables)
+def _opened(config: _Config) -> _Config:
+    url = revealed(config, config.url, "url")
+    return replace(config, url=url, headers=revealed_headers(config))
 
-    headers = {key: read(value, f"headers.{key}") for key, value in config.headers.items()}
-    return replace(config, url=read(config.url, "url"), headers=headers)
+
+def revealed(
+    config: EngineConfig | EmbedConfig | JudgeConfig, value: str | Secret, key: str
+) -> str:
+    """The value of a key, read from the environment or a file if it is a secret."""
+    return secret_value(value, f"{config.where} {key}", config.root, os.environ)
+
+
+def revealed_headers(config: EngineConfig | EmbedConfig | JudgeConfig) -> dict[str, str]:
+    names = config.headers
+    return {name: revealed(config, value, f"headers.{name}") for name, value in names.items()}
 
 
 def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
@@ -127,7 +134,7 @@ def has_template(config: EngineConfig) -> bool:
     return config.kind != "python" and (config.kind != "http" or config.template is not None)
 
 
-def with_template(config: EngineConfig, text: str, name: str = "edited") -> EngineConfig:
+def with_template(config: EngineConfig, text: str) -> EngineConfig:
     """The declaration with another template, as typed; an equal one changes nothing."""
     if not has_template(config):
         raise UsageError(
@@ -145,7 +152,7 @@ def with_template(config: EngineConfig, text: str, name: str = "edited") -> Engi
     before = template_text(config) if config.kind in SQL else config.template
     if template == before:
         return config
-    return replace(config, template=template, template_name=name)
+    return replace(config, template=template, template_name="edited")
 
 
 def typed(text: str) -> Any:

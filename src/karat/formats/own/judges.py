@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from karat.engines.secrets import secret_value
 from karat.errors import UsageError, nearest
 from karat.formats import toml
 from karat.formats.own._model_prices import model_prices
-from karat.formats.own.engines import Declared, declared
+from karat.formats.own.engines import Declared, declared, revealed, revealed_headers
 from karat.formats.own.workspace import find_workspace
-from karat.tables.engines import Secret
 from karat.tables.golden.machine_judges import KINDS, JudgeConfig, Prices
 from karat.tables.schema import read_scale
 
@@ -39,16 +35,10 @@ def read_judge(name: str, start: Path) -> JudgeConfig:
     return declared(read_judges(start), name, "judge")
 
 
-def with_key(config: JudgeConfig, environment: Mapping[str, str] | None = None) -> JudgeConfig:
+def with_key(config: JudgeConfig) -> JudgeConfig:
     """The declaration with its key and headers read from the environment and from files."""
-    variables = os.environ if environment is None else environment
-
-    def read(value: str | Secret, key: str) -> str:
-        return secret_value(value, f"{config.where} {key}", config.root, variables)
-
-    key = None if config.api_key is None else read(config.api_key, "api_key")
-    headers = {name: read(value, f"headers.{name}") for name, value in config.headers.items()}
-    return replace(config, api_key=key, headers=headers)
+    key = None if config.api_key is None else revealed(config, config.api_key, "api_key")
+    return replace(config, api_key=key, headers=revealed_headers(config))
 
 
 class _Declared(Declared):

@@ -145,10 +145,10 @@ class Trace:
         found = wanted.join(there, on="key", how="left", maintain_order="left")
         return found["rank"].fill_null(0)
 
-    def run(self, name: str, *, by_rank: bool = False) -> Run:
-        """What a stage returned, as a run; with ``by_rank``, or without scores, scored by rank."""
+    def run(self, name: str) -> Run:
+        """What a stage returned, as a run, without scores by rank."""
         rows = self.candidates(name)
-        if by_rank or rows["score"].null_count():
+        if rows["score"].null_count():
             rows = rows.with_columns(score=-pl.col("rank").cast(pl.Float64))
         asked = self.frame.filter(pl.col("stage") == name).select("query_id", "state")
         answers = asked.filter(pl.col("state") != "ok")
@@ -212,9 +212,7 @@ def _checked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     return frame
 
 
-def from_runs(
-    runs: Mapping[str, Run], kinds: Mapping[str, StageKind], source: str = "stages"
-) -> Trace:
+def from_runs(runs: Mapping[str, Run], kinds: Mapping[str, StageKind]) -> Trace:
     """The trace of a pipeline of which each stage was written as a run.
 
     A stage whose documents all come from the stages before it takes these; any other one is a
@@ -223,7 +221,6 @@ def from_runs(
     Args:
         runs: Stage → run, in the order of the pipeline.
         kinds: Stage → kind, for some or all.
-        source: Name of the trace in error messages.
     """
     ends: list[str] = []
     parts = []
@@ -232,7 +229,7 @@ def from_runs(
         parents = [] if kind in {"retrieve", "rewrite"} else list(ends)
         parts.append(stage_rows(name, run, kind, parents))
         ends = [name] if parents else [*ends, name]
-    return Trace(pl.concat(parts), source)
+    return Trace(pl.concat(parts), "stages")
 
 
 def _kind_of(run: Run, before: Sequence[Run]) -> StageKind:
