@@ -48,9 +48,8 @@ def exposures(
     of_arms = searches.filter(nw.col("arm").is_in([control, treatment]))
     if first_day is not None:
         of_arms = of_arms.filter(nw.col("local_day") >= first_day)
-    treated = flag(nw.col("arm") == treatment)
     users = (
-        of_arms.with_columns(_treated=treated)
+        of_arms.with_columns(_treated=flag(nw.col("arm") == treatment))
         .group_by(USER)
         .agg(
             first_us=nw.col("time_us").min(),
@@ -60,32 +59,17 @@ def exposures(
             _most=nw.col("_treated").max(),
         )
     )
-    return _with_arm(users, control, treatment)
+    of_control = nw.when(nw.col("_most") == 0).then(nw.lit(control))
+    arm = nw.when(nw.col("_least") == 1).then(nw.lit(treatment)).otherwise(of_control)
+    return users.with_columns(arm.alias(ARM)).select(USER, "first_us", "first_session", FIRST, ARM)
 
 
 def exposures_of(table: nw.LazyFrame[Any], control: str, treatment: str) -> nw.LazyFrame[Any]:
     """The same, from a table of ``user_key``, ``time_us`` and ``arm`` that somebody else logged."""
-    users = (
-        table.filter(nw.col("arm").is_in([control, treatment]))
-        .with_columns(_treated=flag(nw.col("arm") == treatment))
-        .group_by(USER)
-        .agg(
-            first_us=nw.col("time_us").min(),
-            _least=nw.col("_treated").min(),
-            _most=nw.col("_treated").max(),
-        )
-        .with_columns(
-            first_session=nw.lit(None).cast(nw.Int64),
-            **{FIRST: nw.col("first_us") // DAY},
-        )
+    searches = table.with_columns(
+        session=nw.lit(None).cast(nw.Int64), local_day=nw.col("time_us") // DAY
     )
-    return _with_arm(users, control, treatment)
-
-
-def _with_arm(users: nw.LazyFrame[Any], control: str, treatment: str) -> nw.LazyFrame[Any]:
-    of_control = nw.when(nw.col("_most") == 0).then(nw.lit(control))
-    arm = nw.when(nw.col("_least") == 1).then(nw.lit(treatment)).otherwise(of_control)
-    return users.with_columns(arm.alias(ARM)).select(USER, "first_us", "first_session", FIRST, ARM)
+    return exposures(searches, control, treatment, None)
 
 
 def of_users(
