@@ -75,7 +75,7 @@ def _imported(name: str, folders: Sequence[Path]) -> Any:
         if missing is not None and f"{name}.".startswith(f"{missing}."):
             raise UsageError(
                 f"no module {name!r} in {' or '.join(map(str, folders))} or installed",
-                nearest=nearest(name, _modules(folders), 1),
+                nearest=nearest(name, [p.stem for f in folders for p in f.glob("*.py")], 1),
                 fix="run karat in the folder of the module, or set PYTHONPATH",
             ) from None
         raise _unimportable(name, error) from None
@@ -137,10 +137,6 @@ def _refuse_arguments(spec: str, function: Callable[..., Any]) -> None:
             line=None if code is None else code.co_firstlineno,
             fix="accept one argument; give others defaults, or use functools.partial",
         ) from None
-
-
-def _modules(folders: Sequence[Path]) -> list[str]:
-    return [path.stem for folder in folders for path in folder.glob("*.py")]
 
 
 def _file(module: Any) -> str:

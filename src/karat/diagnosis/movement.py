@@ -37,15 +37,12 @@ def places(pair: Pair, queries: Ints) -> pl.DataFrame:
         held = run.top(query_ids, pair.depth).join(known, on=["query", "doc_id"])
         # Hits are these documents in the same order: their ranks are condensed if only judged
         # documents count, and those of the run if not.
+        hits = evidence.at(queries)
         ranks = held.sort("query", "rank").select(
-            "query", "doc_id", pl.Series(name, _ranks(evidence.at(queries)), dtype=pl.Int64)
+            "query", "doc_id", pl.Series(name, hits.rank[hits.judged], dtype=pl.Int64)
         )
         out = out.join(ranks, on=["query", "doc_id"], how="left", maintain_order="left")
     return out
-
-
-def _ranks(evidence: Evidence) -> Ints:
-    return evidence.rank[evidence.judged]
 
 
 SUMS = LINEAR | RECALLS | {"nDCG"}  # measures whose difference is a sum over documents

@@ -80,7 +80,8 @@ def clicks_of(log: pl.DataFrame, *, dwell_s: float, source: str = "the log") -> 
         InputError: a column is missing, or a value cannot be read.
     """
     names = _named(log, source)
-    people, bots, bot_columns = without_bots(_counted(log))
+    # A row is one search; a count of its own is ignored.
+    people, bots, bot_columns = without_bots(log.with_columns(count=pl.lit(1, pl.Int64)))
     left_out: Counter[str] = Counter({"bot": bots} if bots else {})
     notes = (
         []
@@ -202,11 +203,6 @@ def _named(log: pl.DataFrame, source: str) -> dict[str, str]:
                 fix=_FIX,
             )
     return named
-
-
-def _counted(log: pl.DataFrame) -> pl.DataFrame:
-    """The log with one search for each row; a count of its own is ignored."""
-    return log.with_columns(count=pl.lit(1, pl.Int64))
 
 
 def _text(value: Any) -> str:

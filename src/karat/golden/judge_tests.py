@@ -101,7 +101,9 @@ def superficial(
         for pair, words in asked:
             if other.query_id != pair.query_id and (pair.query_id, other.doc_id) not in judged:
                 found = len(words & there), other.doc_id, other
-                best[pair.query_id] = max(best.get(pair.query_id, found), found, key=_by_words)
+                best[pair.query_id] = max(
+                    best.get(pair.query_id, found), found, key=lambda one: one[:2]
+                )
     for pair, _ in asked:
         shared, doc_id, other = best.get(pair.query_id, (0, "", pair))
         if shared:
@@ -117,10 +119,6 @@ def superficial(
         changed = _another_fact(pair)
         if changed != pair.document:
             yield replace(pair, document=changed, probe=f"{SUPERFICIAL} fact")
-
-
-def _by_words(found: tuple[int, str, JudgePair]) -> tuple[int, str]:
-    return found[:2]
 
 
 def _words(text: str) -> set[str]:

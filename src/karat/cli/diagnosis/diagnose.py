@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from karat.cli import options
 from karat.cli.pages import need_page, put_page
+from karat.errors import UsageError, check_known
 
 if TYPE_CHECKING:
     from karat.tables.diagnosis.results import Diagnosis
@@ -95,6 +95,7 @@ def diagnose(
     Exit codes: 0, or 1 with --fail-on.
     """
     from karat import formats
+    from karat.formats.own.engines import read_engine
     from karat.reports.diagnosis import diagnosis
     from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
     from karat.workflows.diagnosis.diagnose import road_of
@@ -102,7 +103,10 @@ def diagnose(
     need_page(report, opened=open_page)
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
-    _refuse(review, queue, workspace, output)
+    if queue and workspace is None:
+        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
+    if review == "-" and output == "json":
+        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
     judgments, known, clicks = (None,) * 3 if workspace is None else _of_workspace(workspace)
@@ -114,7 +118,7 @@ def diagnose(
         measures=measures or ("nDCG@10",),
         baseline=None if baseline is None else formats.read_run(baseline, input_format),
         queries=known if queries is None else queries,
-        engine=None if engine is None else _engine(engine),
+        engine=None if engine is None else read_engine(engine, Path()),
         judgments=judgments,
         clicks=clicks,
         **settings,
@@ -127,19 +131,11 @@ def diagnose(
     return _exit_code(found, limits)
 
 
-def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:
-    from karat.errors import UsageError
-
-    if queue and workspace is None:
-        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
-    if review == "-" and output == "json":
-        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
-
-
 def _write(
     found: Diagnosed, review: str | None, report: str | None, queue: str | None, *, opened: bool
 ) -> None:
     """Write the documents to review and the page; add the documents to the queue of a workspace."""
+    from karat.cli.workspace.workspace import enqueue
     from karat.formats import write_pairs
     from karat.reports.diagnosis.diagnosis import QUERIES
     from karat.workflows.diagnosis.diagnose import road_of
@@ -147,7 +143,7 @@ def _write(
     if review is not None:
         write_pairs(found.to_review(), review)
     if queue is not None:
-        _queue(queue, found.to_review())
+        enqueue(queue, found.to_review(), "to review")
     if report is not None:
         from karat.reports.html.diagnosis import to_page
 
@@ -158,7 +154,6 @@ def _write(
 
 def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:
     """Stage → file, and stage → kind for those that name one."""
-    from karat.errors import UsageError, nearest
     from karat.tables.diagnosis.traces import KINDS
 
     named: dict[str, str] = {}
@@ -172,19 +167,12 @@ def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind
             raise UsageError(f"the stage {name} is given twice", fix="one name for each stage")
         named[name] = path
         if colon:
-            known = next((each for each in KINDS if each == kind), None)
-            if known is None:
-                raise UsageError(
-                    f"unknown kind {kind!r} of the stage {name}",
-                    nearest=nearest(kind, KINDS, 1),
-                    fix=f"one of {', '.join(KINDS)}",
-                )
-            kinds[name] = known
+            check_known(kind, KINDS, f"unknown kind {kind!r} of the stage {name}")
+            kinds[name] = cast("StageKind", kind)
     return named, kinds
 
 
 def _limit(text: str) -> tuple[str, float]:
-    from karat.errors import UsageError, check_known
     from karat.tables.diagnosis.results import MODES
 
     mode, equals, share = text.partition("=")
@@ -203,12 +191,6 @@ def _exit_code(found: Diagnosis, limits: Mapping[str, float]) -> int:
     return int(any(shares.get(mode, 0.0) > limit for mode, limit in limits.items()))
 
 
-def _engine(name: str) -> Any:
-    from karat.formats.own.engines import read_engine
-
-    return read_engine(name, Path())
-
-
 def _of_workspace(folder: str) -> tuple[Any, Any, Any]:
     from karat.cli.workspace.workspace import opened
     from karat.workflows.workspace.stored_inputs import golden_queries, single_judgments
@@ -216,17 +198,6 @@ def _of_workspace(folder: str) -> tuple[Any, Any, Any]:
 
     with opened(Path(folder)) as workspace:
         return single_judgments(workspace), golden_queries(workspace), click_grades(workspace)
-
-
-def _queue(folder: str, pairs: Any) -> None:
-    from karat.cli.workspace.workspace import clock, opened
-    from karat.reports.phrases.numbers import counted
-    from karat.workflows.golden.pooling import enqueue
-
-    with opened(Path(folder)) as workspace:
-        made = enqueue(workspace, pairs, now=clock())
-    chosen = counted(made.chosen, "document")
-    print(f"karat: {chosen} to review, {made.added:,} new in the queue", file=sys.stderr)
 
 
 def _show_roads(query_id: str, roads: list[Any], output: str) -> None:

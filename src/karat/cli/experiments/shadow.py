@@ -13,7 +13,6 @@ from karat.errors import UsageError
 
 if TYPE_CHECKING:
     from karat.tables import Qrels, Queries
-    from karat.tables.experiments.shadow import ShadowResult
 
 
 @click.group(
@@ -161,8 +160,9 @@ def _compared(
     queue: bool,
     all_notes: bool,
 ) -> int:
+    from karat.cli.workspace.workspace import enqueue
     from karat.reports.experiments import shadow as shown
-    from karat.workflows.experiments.shadow import compare_shadow
+    from karat.workflows.experiments.shadow import compare_shadow, to_judge
 
     if queue and (workspace is None or not settings["judge_next"]):
         raise UsageError(
@@ -172,7 +172,7 @@ def _compared(
     settings["explained"] = settings["explained"] or ""
     found = compare_shadow(files, qrels=qrels, queries=queries, **settings)
     if queue and workspace is not None:
-        _queue(workspace, found, queries)
+        enqueue(workspace, to_judge(found, queries), "to judge")
     options.emit(shown, found, output, all_notes=all_notes)
     return found.exit_code
 
@@ -195,15 +195,3 @@ def _known(
     with opened(Path(workspace)) as found:
         judged = qrels_now(found) if judged is None else judged
         return judged, golden_queries(found) if known is None else known
-
-
-def _queue(workspace: str, found: ShadowResult, queries: Queries | None) -> None:
-    from karat.cli.workspace.workspace import clock, opened
-    from karat.reports.phrases.numbers import counted
-    from karat.workflows.experiments.shadow import to_judge
-    from karat.workflows.golden.pooling import enqueue
-
-    with opened(Path(workspace)) as place:
-        made = enqueue(place, to_judge(found, queries), now=clock())
-    chosen = counted(made.chosen, "document")
-    print(f"karat: {chosen} to judge, {made.added:,} new in the queue", file=sys.stderr)

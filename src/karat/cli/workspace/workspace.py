@@ -18,6 +18,7 @@ from karat.errors import MissingExtra
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from karat.tables.documents import Pairs
     from karat.tables.workspace import WorkspaceConfig
     from karat.workflows.workspace.workspace import Workspace
 
@@ -61,6 +62,17 @@ def tell(
         print(to_json(result, without))
     else:
         show(result, options.out())
+
+
+def enqueue(folder: str, pairs: Pairs, why: str) -> None:
+    """Add pairs to the judging queue of the workspace of a folder, and say how many."""
+    from karat.reports.phrases.numbers import counted
+    from karat.workflows.golden.pooling import enqueue as add
+
+    with opened(Path(folder)) as found:
+        made = add(found, pairs, now=clock())
+    chosen = counted(made.chosen, "document")
+    print(f"karat: {chosen} {why}, {made.added:,} new in the queue", file=sys.stderr)
 
 
 def need_store(start: Path | None = None, *, url: str = "") -> None:

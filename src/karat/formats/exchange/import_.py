@@ -115,7 +115,8 @@ class ImportBuilder:
         for name, value in filled.items():
             # A field may have the name of one of karat's columns.
             column = f"field.{name}" if name in ("doc_id", "parent_id") else name
-            stored = json.dumps(value, ensure_ascii=False) if _nested(value) else value
+            nested = isinstance(value, dict | list)
+            stored = json.dumps(value, ensure_ascii=False) if nested else value
             if row.setdefault(column, stored) != stored:
                 self.lose(f"a second {name!r} of one document")
 
@@ -307,10 +308,6 @@ def _column(name: str, values: list[Any]) -> pl.Series:
     if name in _TEXTS:
         values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
     return column_of(name, values)
-
-
-def _nested(value: Any) -> bool:
-    return isinstance(value, dict | list)
 
 
 def _grade(grade: float | None) -> str:

@@ -36,7 +36,8 @@ _LOSSES = (
 
 
 def show(tuned: Tuned, out: Console, *, all_notes: bool = False) -> None:
-    out.print(plain(f"{tuned.engine}: {_trials(tuned)}"), soft_wrap=True)
+    trials = counted(tuned.trials, "combination")
+    out.print(plain(f"{tuned.engine}: {trials} asked ({tuned.stopped})"), soft_wrap=True)
     draw(Table("", _PARAMETERS, tuned.parameters), out, close=True)
     draw(parts_table(tuned), out, close=True)
     if tuned.latency:
@@ -67,10 +68,6 @@ def _interval(row: PartResult) -> str:
     if row.ci_low is None or row.ci_high is None:
         return "searched on it" if row.part == "dev" else DASH
     return to(f"{row.ci_low:+.4f}".replace("-", "−"), f"{row.ci_high:+.4f}".replace("-", "−"))
-
-
-def _trials(tuned: Tuned) -> str:
-    return f"{counted(tuned.trials, 'combination')} asked ({tuned.stopped})"
 
 
 def to_json(tuned: Tuned) -> str:

@@ -88,14 +88,14 @@ def compare_observed(
     """As ``compare_shadow``, of requests that are in memory; ``runs`` are those of files."""
     observed = _with_ids(observed, queries)
     chosen = ShadowLimits() if limits is None else limits
-    known = _pairs(qrels)
+    judged = () if qrels is None else qrels.rows.select("query_id", "doc_id").iter_rows()
     found = analyze(
         observed,
         chosen,
         k=k,
         slices=[*_slices(observed, queries, by)],
         explained=explained,
-        judged=known,
+        judged=set(judged),
         most=most,
         judge_next=judge_next,
     )
@@ -209,10 +209,6 @@ def _slices(
     for attribute in dict.fromkeys(by):
         for value, chosen in slices_of_queries(table, attribute):
             yield attribute, value, chosen
-
-
-def _pairs(qrels: Qrels | None) -> set[tuple[str | None, str]]:
-    return set() if qrels is None else set(qrels.rows.select("query_id", "doc_id").iter_rows())
 
 
 def _quality(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, check_known
 from karat.formats.own.experiments import read_plan
 from karat.online.metrics import registry
 from karat.online.rules import Rules
@@ -47,9 +47,8 @@ def declared(workspace: Workspace) -> list[Declared]:
 def find(workspace: Workspace, name: str) -> Declared:
     """One of them; raises UsageError with the nearest name if it is not there."""
     known = {path.stem: path for path in _plans(workspace)}
-    if name in known:
-        return _declared(known[name])
-    raise UsageError(f"no experiment {name!r}", nearest=nearest(name, list(known), 1))
+    check_known(name, known, f"no experiment {name!r}", None)
+    return _declared(known[name])
 
 
 def _plans(workspace: Workspace) -> list[Path]:

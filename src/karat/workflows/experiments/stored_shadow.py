@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, check_known
 from karat.formats.own.shadow_log import head_of, read_limits, read_shadow_log
 from karat.tables.experiments.shadow import ShadowResult
 from karat.tables.records import record_of
@@ -48,9 +47,8 @@ def logs(workspace: Workspace) -> list[StoredLog]:
 def find(workspace: Workspace, name: str) -> StoredLog:
     """One of them; raises UsageError with the nearest name if it is not there."""
     known = {path.name.removesuffix(_SUFFIX): path for path in _paths(workspace)}
-    if name in known:
-        return _stored(known[name])
-    raise UsageError(f"no shadow log {name!r}", nearest=nearest(name, list(known), 1))
+    check_known(name, known, f"no shadow log {name!r}", None)
+    return _stored(known[name])
 
 
 def _paths(workspace: Workspace) -> list[Path]:
@@ -94,7 +92,8 @@ class ShadowAnalysis:
 
     def found(self) -> ShadowResult | None:
         """The stored result; None if it is not computed yet."""
-        return _read(self.workspace.artifacts.found(FOLDER, self.key))
+        answer = self.workspace.artifacts.found(FOLDER, self.key)
+        return None if answer is None else record_of(ShadowResult, answer)
 
     def compute(self, progress: Watch = unwatched) -> None:
         """Compare the answers, and store the result."""
@@ -115,10 +114,6 @@ class ShadowAnalysis:
             judge_next=_JUDGE,
             most=_MOST,
         )
-
-
-def _read(answer: Mapping[str, Any] | None) -> ShadowResult | None:
-    return None if answer is None else record_of(ShadowResult, answer)
 
 
 def queue_priorities(workspace: Workspace, found: ShadowResult, *, now: int) -> Pooled:
