@@ -21,7 +21,7 @@ def declared(folder, text, name="j"):
 CHAT = '[judge.j]\nkind = "chat"\nbase_url = "http://localhost:8080/v1"\nmodel = "m"\n'
 
 
-def test_a_chat_judge_with_all_its_settings(tmp_path):
+def test_a_chat_judge_with_all_its_settings(tmp_path, monkeypatch):
     (tmp_path / "rubric.txt").write_text("Grade {grades}.", encoding="utf-8")
     found = declared(
         tmp_path,
@@ -32,9 +32,10 @@ def test_a_chat_judge_with_all_its_settings(tmp_path):
     assert (found.template, found.seed, found.temperature) == ("Grade {grades}.", 7, None)
     assert found.prices == Prices(0.15, 0.6)
     assert found.kappa == 0.6
-    assert with_key(found, {"K": "secret"}).api_key == "secret"
     with pytest.raises(UsageError, match="environment variable K is not set"):
-        with_key(found, {})
+        with_key(found)
+    monkeypatch.setenv("K", "secret")
+    assert with_key(found).api_key == "secret"
 
 
 def test_a_command_and_a_function(tmp_path):

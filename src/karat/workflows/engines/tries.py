@@ -39,7 +39,13 @@ from karat.tables.engines import (
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.tables.workspace import RunRow
-from karat.workflows.engines.live import about_engine, engine_queries, open_live, search_engine
+from karat.workflows.engines.live import (
+    about_engine,
+    engine_queries,
+    manner_for,
+    open_live,
+    search_engine,
+)
 from karat.workflows.engines.search import run_of
 from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.offline.evaluate import evaluate
@@ -153,8 +159,7 @@ def _answer(
                     errors.append(error)
                     raise
 
-            own = engine.config.timeout if engine.config.kind == "python" else None
-            found.reply = ask(call, [query], CallSettings(timeout=own))[0]
+            found.reply = ask(call, [query], manner_for(engine.config))[0]
             found.server_us = sum(engine.server_us) if engine.server_us else None
     except KaratError as error:
         if strict and isinstance(error, UsageError | InputError | MissingExtra):
