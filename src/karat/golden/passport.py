@@ -195,10 +195,7 @@ def _people(
         ("each person", sums["each_person_kappa"], "κ of the judge with each, on the same pairs"),
         ("below people", below, "the former minus the latter"),
     ):
-        span = agreement_interval(each)
-        shown.append(
-            Test(f"agreement {name}", _or_none(each.whole), span.low, span.high, None, detail)
-        )
+        shown.append(_shown(f"agreement {name}", each, detail))
     found["people_kappa_low"], found["people_kappa_high"] = shown[0].ci_low, shown[0].ci_high
     return found, shown
 
@@ -209,8 +206,7 @@ def _overrating(
     """Mean of the judge's grade minus people's."""
     difference = grades[machine] - grades[person]
     sums = ratio(query, difference, np.ones(len(query)), queries)
-    span = agreement_interval(sums)
-    return Test("overrating", _or_none(sums.whole), span.low, span.high)
+    return _shown("overrating", sums)
 
 
 def _rho(query: Integers, person: Floats, machine: Floats, compared: Compared | None) -> Test:
@@ -235,9 +231,7 @@ def _rho(query: Integers, person: Floats, machine: Floats, compared: Compared | 
         np.ones(len(x)),
         -1.0,
     )
-    span = agreement_interval(sums)
-    detail = f"over queries, {what} by its grades and by people's"
-    return Test("rho", _or_none(sums.whole), span.low, span.high, None, detail)
+    return _shown("rho", sums, f"over queries, {what} by its grades and by people's")
 
 
 def _per_effective(price: float | None, pairs: float, rho: float | None) -> float | None:
@@ -268,17 +262,7 @@ def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]
         return np.asarray(np.where(under > 0, (count * xe - xs * es) / under, np.nan))
 
     sums = Sums(table, slope, table[:, 0])
-    span = agreement_interval(sums)
-    return [
-        Test(
-            "length slope",
-            _or_none(sums.whole),
-            span.low,
-            span.high,
-            None,
-            "grades for a document ten times as long",
-        )
-    ]
+    return [_shown("length slope", sums, "grades for a document ten times as long")]
 
 
 def _tests(
@@ -358,9 +342,14 @@ def _slices(
         here = slice_of[query] == name
         if here.sum() >= _FEW:
             sums = kappa(query[here], person[here], machine[here], grades, len(slice_of))
-            span = agreement_interval(sums)
-            found.append(Test(name, _or_none(sums.whole), span.low, span.high))
+            found.append(_shown(name, sums))
     return found
+
+
+def _shown(name: str, sums: Sums, detail: str = "") -> Test:
+    """A figure with its interval, which decides nothing."""
+    span = agreement_interval(sums)
+    return Test(name, _or_none(sums.whole), span.low, span.high, None, detail)
 
 
 def _or_none(value: float) -> float | None:

@@ -248,9 +248,12 @@ class Declared:
         kind = self.values.get("kind")
         if kind is None:
             raise self._wrong("kind", "no kind", f"one of {', '.join(kinds)}")
-        line = toml.line_of(self.tables.data, self.table, "kind")
-        self.tables.known(f"[{self.table}] ", str(kind), kinds, "kind", line)
+        self._known("kind", str(kind), kinds, "kind")
         return kind
+
+    def _known(self, key: str, word: str, words: Sequence[str], what: str) -> None:
+        line = toml.line_of(self.tables.data, self.table, key)
+        self.tables.known(f"[{self.table}] ", word, words, what, line)
 
     def _text(self, key: str) -> str:
         return self.tables.text_or_none(self.table, key, blank=True) or ""

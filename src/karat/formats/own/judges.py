@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from karat.errors import UsageError, nearest
+from karat.errors import UsageError
 from karat.formats import toml
 from karat.formats.own._model_prices import model_prices
 from karat.formats.own.engines import Declared, declared, revealed, revealed_headers
@@ -144,10 +144,7 @@ class _Declared(Declared):
         table = self._table("prices")
         known = [f.name for f in fields(Prices) if f.name != "source"]
         for name, value in table.items():
-            if name not in known:
-                near = nearest(name, known, 1)
-                fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
-                raise self._wrong("prices", f"unknown price {name!r}", fix)
+            self._known("prices", name, known, "price")
             if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise self._wrong(
                     "prices",

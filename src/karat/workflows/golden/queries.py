@@ -91,7 +91,7 @@ def queries_in(
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         frozen = browsing.editions_of_queries(connection, opened.golden.id)
-    pair_rows = _pairs(snapshot, _certified(opened))
+    pair_rows = _pairs(snapshot, certified(opened.workspace.root))
     counts = pair_rows.group_by("query_id").agg(
         documents=pl.len().cast(pl.Int64),
         graded=pl.col("grade").count().cast(pl.Int64),
@@ -128,7 +128,7 @@ def pairs_in(opened: Workspace) -> pl.DataFrame:
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         titles = browsing.documents(connection, opened.golden.id, "title")
-    return _described(_pairs(snapshot, _certified(opened)), titles)
+    return _described(_pairs(snapshot, certified(opened.workspace.root)), titles)
 
 
 def given_by(frame: pl.DataFrame, *given: tuple[str | None, float]) -> pl.DataFrame:
@@ -162,7 +162,7 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         judged = snapshot.derive("described", lambda: _judgments(connection, snapshot))
-    return judged.with_columns(machine=_machine(_certified(opened)))
+    return judged.with_columns(machine=_machine(certified(opened.workspace.root)))
 
 
 def _judgments(connection: sa.Connection, snapshot: Moment) -> pl.DataFrame:
@@ -182,7 +182,7 @@ def query_in(opened: Workspace, query_id: str) -> OneQuery:
     """A query with its documents, which also have ``begins``, the start of the text."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        pair_rows = _pairs(_of(snapshot, query_id), _certified(opened))
+        pair_rows = _pairs(_of(snapshot, query_id), certified(opened.workspace.root))
         beginnings = browsing.beginnings(
             connection, opened.golden.id, pair_rows["doc_id"].to_list(), 400
         )
@@ -197,7 +197,7 @@ def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
         snapshot = moment(connection, opened.golden.id)
         document = browsing.one_document(connection, opened.golden.id, doc_id)
         history = judgments.history(connection, opened.golden.id, query_id, doc_id)
-    passed = _certified(opened)
+    passed = certified(opened.workspace.root)
     rows = _pairs(_of(snapshot, query_id), passed).filter(pl.col("doc_id") == doc_id)
     pair = next(rows.iter_rows(named=True), None)
     if pair is None and not history.height:
@@ -304,10 +304,6 @@ def _of(snapshot: Moment, query_id: str) -> Moment:
         snapshot.pairs.filter(of_query),
         snapshot.golden,
     )
-
-
-def _certified(opened: Workspace) -> frozenset[str]:
-    return certified(opened.workspace.root)
 
 
 def _machine(passed: Collection[str]) -> pl.Expr:

@@ -313,16 +313,14 @@ def read_quota(text: str) -> Quota:
     attribute, rest = _pair(text, "class=name:10")
     value, colon, least = rest.rpartition(":")
     if not colon or not least.isdecimal():
-        fix = "such as class=name:10"
-        raise UsageError(f"{text!r} has no number of queries", fix=fix)
+        raise UsageError(f"{text!r} has no number of queries", fix="such as class=name:10")
     return Quota(attribute, value, int(least))
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        fix = f"such as {example}"
-        raise UsageError(f"{text!r} has no '='", fix=fix)
+        raise UsageError(f"{text!r} has no '='", fix=f"such as {example}")
     return name.strip(), value.strip()
 
 
@@ -331,5 +329,4 @@ def _share(text: str) -> float:
     try:
         return float(over) / float(under) if slash else float(text)
     except (ValueError, ZeroDivisionError):
-        fix = "such as head=0.33"
-        raise UsageError(f"{text!r} is not a share", fix=fix) from None
+        raise UsageError(f"{text!r} is not a share", fix="such as head=0.33") from None

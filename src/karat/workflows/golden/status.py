@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days, stale
+from karat.reports.phrases.numbers import counted
 from karat.store.sql import documents, editions, runs, states
 from karat.tables.golden.agreement import Agreement
 from karat.tables.golden.golden_sets import Edition
@@ -130,17 +131,12 @@ def _todo(computed: Status, snapshot: Moment, *, changed: bool) -> list[tuple[st
     if not snapshot.pairs.height and not computed.grades:
         steps.append(("pool what your systems return", "karat golden pool RUN…"))
     if computed.waiting:
-        count = f"{computed.waiting:,} judgment{'' if computed.waiting == 1 else 's'}"
-        steps.append((f"{count} to give", "karat judge --terminal"))
+        steps.append((f"{counted(computed.waiting, 'judgment')} to give", "karat judge --terminal"))
     if computed.disagreements:
-        count = (
-            f"{computed.disagreements:,} disagreement{'' if computed.disagreements == 1 else 's'}"
-        )
+        count = counted(computed.disagreements, "disagreement")
         steps.append((f"{count} to send to an adjudicator", "karat golden disagreements --queue"))
     if computed.adjudications:
-        count = (
-            f"{computed.adjudications:,} disagreement{'' if computed.adjudications == 1 else 's'}"
-        )
+        count = counted(computed.adjudications, "disagreement")
         steps.append((f"{count} to settle", "karat judge --terminal --adjudicate"))
     if computed.stale:
         step = "1 judgment of a document that changed"
