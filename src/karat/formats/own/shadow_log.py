@@ -28,7 +28,7 @@ from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import EmptyFile, Source
 from karat.online.rules import margin
 from karat.tables.about import flat
-from karat.tables.experiments.shadow import SIDES, Increase, Observed, ShadowLimits, Side
+from karat.tables.experiments.shadow import REQUESTS, SIDES, Increase, Observed, ShadowLimits, Side
 from karat.tables.run import Run
 
 VERSION = 1
@@ -177,14 +177,16 @@ def _header(line: bytes, name: str, number: int = 1) -> dict[str, Any]:
     return header
 
 
+def _no_rows(schema: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: [] for name in schema}
+
+
 class _Reader:
     def __init__(self, name: str) -> None:
         self.name, self.torn = name, 0
-        self.requests: dict[str, list[Any]] = {
-            "id": [], "query": [], "query_id": [], "phase": [], "late_us": [],
-        }  # fmt: skip
-        self.documents: dict[Side, dict[str, list[Any]]] = {}
-        self.answers: dict[Side, dict[str, list[Any]]] = {}
+        self.requests = _no_rows(REQUESTS)
+        self.documents = {side: _no_rows(_DOCUMENTS) for side in SIDES}
+        self.answers = {side: _no_rows(_ANSWERS) for side in SIDES}
         self.seen: set[str] = set()
         self.last_us: int | None = None
         self.dropped: dict[str, int] = {}  # of each process
@@ -231,9 +233,6 @@ class _Reader:
         if not all(isinstance(doc, str) and doc for doc in docs):
             raise self.wrong(f"doc_ids of {side} are not ids", number)
         error = answer.get("error")
-        own = self.answers.setdefault(
-            side, {"query_id": [], "state": [], "latency_us": [], "error": []}
-        )
         docs = [] if state == "failed" else list(dict.fromkeys(docs))
         values = (
             request,
@@ -241,9 +240,9 @@ class _Reader:
             self._whole(answer.get("latency_us"), "latency_us", number),
             error if isinstance(error, str) else None,
         )
-        for column, value in zip(own.values(), values, strict=True):
+        for column, value in zip(self.answers[side].values(), values, strict=True):
             column.append(value)
-        rows = self.documents.setdefault(side, {"query_id": [], "doc_id": [], "score": []})
+        rows = self.documents[side]
         rows["query_id"] += [request] * len(docs)
         rows["doc_id"] += docs
         rows["score"] += range(-1, -len(docs) - 1, -1)  # the order in which they were returned
@@ -259,11 +258,6 @@ class _Reader:
         return InputError(what, file=self.name, line=number, fix=_MADE)
 
     def observed(self, header: Mapping[str, Any]) -> Observed:
-        for side in SIDES[:2]:
-            self.answers.setdefault(
-                side, {"query_id": [], "state": [], "latency_us": [], "error": []}
-            )
-            self.documents.setdefault(side, {"query_id": [], "doc_id": [], "score": []})
         about, names = (header.get(key) or {} for key in ("about", "engines"))
         named: dict[Side, str] = {side: str(names.get(side, side)) for side in SIDES}
         named["again"] = named["baseline"]
@@ -275,7 +269,7 @@ class _Reader:
                 source=self.name,
             )
             for side in SIDES
-            if side in self.answers
+            if side != "again" or self.answers[side]["query_id"]
         }
         texts: dict[Side, dict[str, str]] = {
             side: flat(about.get("baseline" if side == "again" else side) or {}, self.name)
@@ -285,16 +279,12 @@ class _Reader:
         notes = [f"{lines} cut when a process stopped, and left out"] if self.torn else []
         planned = header.get("requests")
         return Observed(
-            pl.DataFrame(self.requests, schema=_REQUESTS), runs, texts, named,
+            pl.DataFrame(self.requests, schema=REQUESTS), runs, texts, named,
             planned if isinstance(planned, int) else None, sum(self.dropped.values()), notes,
             self.last_us,
         )  # fmt: skip
 
 
-_REQUESTS: dict[str, Any] = {
-    "id": pl.String, "query": pl.String, "query_id": pl.String, "phase": pl.String,
-    "late_us": pl.Int64,
-}  # fmt: skip
 _DOCUMENTS: dict[str, Any] = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
 _ANSWERS: dict[str, Any] = {
     "query_id": pl.String, "state": pl.String, "latency_us": pl.Int64, "error": pl.String,

@@ -24,6 +24,13 @@ KINDS: Sequence[Kind] = (
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 1, "cannot_tell": 3}
 SCHEMA_VERSION = 1
 LATE_US = 50_000  # microseconds after its time from which a request counts as late
+REQUESTS = {
+    "id": pl.String,
+    "query": pl.String,  # its text, or its id without one
+    "query_id": pl.String,  # or null
+    "phase": pl.String,
+    "late_us": pl.Int64,  # how late it was sent
+}
 COLD = "cold"  # the phase that only ``by_phase`` counts
 TIMEOUT = r"(?i)\btime[d -]?\s?out"  # what the error of a request that timed out contains
 
@@ -54,9 +61,7 @@ class ShadowLimits:
 class Observed:
     """Requests, and what both sides answered."""
 
-    # One row a request: `id`, `query` (its text, or its id without one), `query_id` (or null),
-    # `phase`, and `late_us` (how late it was sent)
-    requests: pl.DataFrame
+    requests: pl.DataFrame  # one row a request: `REQUESTS`
     runs: Mapping[Side, Run]  # with the ids of requests as query ids
     about: Mapping[Side, Mapping[str, str]]  # what each side says about itself
     names: Mapping[Side, str]

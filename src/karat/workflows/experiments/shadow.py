@@ -21,6 +21,7 @@ from karat.tables.comparison import Comparison
 from karat.tables.documents import Pairs
 from karat.tables.experiments.shadow import (
     COLD,
+    REQUESTS,
     SIDES,
     Observed,
     ShadowLimits,
@@ -158,11 +159,8 @@ def of_runs(runs: Sequence[Run], queries: Queries | None = None) -> Observed:
             "phase": ["warm"] * len(ids),
             "late_us": [0] * len(ids),
         },
-        schema={
-            "id": pl.String, "query": pl.String, "query_id": pl.String, "phase": pl.String,
-            "late_us": pl.Int64,
-        },
-    )  # fmt: skip
+        schema=REQUESTS,
+    )
     sides: Sequence[Side] = SIDES[: len(runs)]
     by_side = dict(zip(sides, runs, strict=True))
     notes = []
