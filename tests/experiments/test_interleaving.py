@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.experiments.interleaving import Interleaved, credit, every_list, interleave
+from karat.experiments import interleaving
+from karat.experiments.interleaving import Interleaved, credit, interleave
+
+
+def every_list(a: str, b: str, k: int) -> dict[Interleaved, float]:
+    """Every list that team draft can make, with its probability: each way that k coins can fall."""
+    lists: dict[Interleaved, float] = {}
+    for tosses in product((0.0, 0.9), repeat=k):
+        coins = SimpleNamespace(random=iter(tosses).__next__)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(interleaving.random, "Random", lambda _seed, coins=coins: coins)
+            made = interleave(a, b, k=k)
+        lists[made] = lists.get(made, 0.0) + 0.5**k
+    return lists
 
 
 def test_every_list() -> None:

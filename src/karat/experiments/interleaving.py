@@ -11,9 +11,8 @@ Source: Radlinski, Kurup & Joachims 2008, CIKM; Chapelle, Joachims, Radlinski & 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from karat.errors import UsageError
 
@@ -64,7 +63,7 @@ def interleave(
             fix="give a k of 1 or more, and pinned places from 1 to k",
         )
     coins = random.Random(seed)  # noqa: S311 - of rankings, not of secrets
-    drafted = _draft(a, b, k - len(fixed), set(fixed.values()), lambda: coins.random() < 0.5)
+    drafted = _draft(a, b, k - len(fixed), set(fixed.values()), coins)
     docs: list[str] = []
     teams: list[str | None] = []
     for at in range(1, k + 1):
@@ -77,7 +76,7 @@ def interleave(
 
 
 def _draft(
-    a: Sequence[str], b: Sequence[str], k: int, taken: Collection[str], coin: Callable[[], bool]
+    a: Sequence[str], b: Sequence[str], k: int, taken: Collection[str], coins: random.Random
 ) -> Iterator[tuple[str, str | None]]:
     """The documents in order, each with its team."""
     used = set(taken)
@@ -92,7 +91,7 @@ def _draft(
     left = [iter(ranking[shared:]) for ranking in ranked]
     done = shared
     while done < k:
-        order = (0, 1) if coin() else (1, 0)
+        order = (0, 1) if coins.random() < 0.5 else (1, 0)
         picks = 0
         for team in order:
             doc = next((doc for doc in left[team] if doc not in used), None)
@@ -103,21 +102,6 @@ def _draft(
                 yield doc, (A, B)[team]
         if not picks:
             return
-
-
-def every_list(a: Sequence[str], b: Sequence[str], k: int) -> dict[Interleaved, float]:
-    """Every list that team draft can make, with its probability; for small k.
-
-    By it the credit is shown to be unbiased: users who click at random prefer neither ranking.
-    """
-    lists: dict[Interleaved, float] = {}
-    rounds = k
-    for tosses in product((True, False), repeat=rounds):
-        coins = iter(tosses)
-        drafted = list(_draft(a, b, k, (), lambda: next(coins)))  # noqa: B023 - used at once
-        made = Interleaved(tuple(d for d, _ in drafted), tuple(t for _, t in drafted))
-        lists[made] = lists.get(made, 0.0) + 0.5**rounds
-    return lists
 
 
 def credit(teams: Sequence[str | None], clicked: Collection[int]) -> tuple[int, int]:
