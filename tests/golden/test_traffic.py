@@ -164,8 +164,8 @@ def test_bands_are_shares_of_the_searches() -> None:
     # Middles of the groups: 30: .15; 20: .40; 15: .575; the two 10s: .75; the 5s: last.
     done = with_bands(pl.DataFrame({"count": counts}))
     assert done["band"].to_list() == ["head", "torso", "torso", *["tail"] * 5]
-    named = with_bands(pl.DataFrame({"count": counts}), {"top": 0.5}, last="rest")
-    assert named["band"].to_list() == ["top", "top", *["rest"] * 6]
+    named = with_bands(pl.DataFrame({"count": counts}), {"top": 0.5})
+    assert named["band"].to_list() == ["top", "top", *["tail"] * 6]
 
 
 def test_bands_of_odd_logs() -> None:

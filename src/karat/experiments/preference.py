@@ -26,6 +26,8 @@ CANNOT = (
     "A/B test does"
 )
 
+_ALPHA = 0.05  # level of intervals and tests
+
 
 def preference(
     searches: pl.DataFrame,
@@ -33,7 +35,6 @@ def preference(
     *,
     notes: Sequence[str] = (),
     simulated: bool = False,
-    alpha: float = 0.05,
 ) -> InterleavingResult:
     """Which ranking users prefer, with users as clusters.
 
@@ -43,7 +44,6 @@ def preference(
         credit_: What the points are.
         notes: Sentences on the log.
         simulated: Whether its users are simulated.
-        alpha: Level of intervals and tests.
     """
     won = searches.with_columns(
         for_a=(pl.col("a") > pl.col("b")).cast(pl.Float64),
@@ -65,8 +65,8 @@ def preference(
         if error:
             p = min(1.0, 2 * above(abs(share.ratio - 0.5) / error, share.users - 1))
             if share.users >= sequences.LEAST:
-                reach = sequences.reach(error, share.users, share.users, alpha)
-    users_b, ends = _users_for_b(users, alpha)
+                reach = sequences.reach(error, share.users, share.users, _ALPHA)
+    users_b, ends = _users_for_b(users)
     of_decided = None if decided is None else ratio_interval(decided, 0.0, 1.0)
     # If all users are alike, such as all for B, the exact sequence of users decides.
     verdict, reason = _verdict(health, ends if span[0] is None else span, wins_a + wins_b)
@@ -98,16 +98,14 @@ def preference(
     )
 
 
-def _users_for_b(
-    users: pl.DataFrame, alpha: float
-) -> tuple[float | None, tuple[float | None, float | None]]:
+def _users_for_b(users: pl.DataFrame) -> tuple[float | None, tuple[float | None, float | None]]:
     """Share of the users who prefer B among those who prefer one, with an exact sequence."""
     for_b, either = (
         int(chosen.sum()) for chosen in (users["b"] > users["a"], users["b"] != users["a"])
     )
     if not either:
         return None, (None, None)
-    return for_b / either, sequences.share(for_b, either, either, alpha)
+    return for_b / either, sequences.share(for_b, either, either, _ALPHA)
 
 
 def _of_users(above: pl.Series, below: pl.Series) -> UserMoments | None:

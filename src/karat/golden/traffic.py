@@ -145,9 +145,7 @@ def clean(log: pl.DataFrame, *, mask: bool = False, source: str = "the log") -> 
     )
 
 
-def with_bands(
-    frame: pl.DataFrame, shares: Mapping[str, float] = THIRDS, last: str = TAIL
-) -> pl.DataFrame:
+def with_bands(frame: pl.DataFrame, shares: Mapping[str, float] = THIRDS) -> pl.DataFrame:
     """Add the ``band`` of each query, by its place in the searches ordered by frequency.
 
     Equally frequent queries share a band: that of the middle of their searches. The most frequent
@@ -156,8 +154,8 @@ def with_bands(
 
     Args:
         frame: With ``count``, above 0.
-        shares: Band to its share of the searches, most frequent first; the sum is below 1.
-        last: The band of the rest.
+        shares: Band to its share of the searches, most frequent first; the sum is below 1, and
+            the rest is the tail.
 
     Returns:
         The frame, in its order, with ``band``.
@@ -165,38 +163,34 @@ def with_bands(
     Raises:
         UsageError: shares that are not above 0 or leave nothing for the last band.
     """
-    band = bands_of(frame["count"].to_numpy(), shares, last)
+    band = bands_of(frame["count"].to_numpy(), shares)
     return frame.with_columns(band=pl.Series(band, dtype=pl.String))
 
 
 def bands_of(
-    counts: npt.NDArray[np.number], shares: Mapping[str, float] = THIRDS, last: str = TAIL
+    counts: npt.NDArray[np.number], shares: Mapping[str, float] = THIRDS
 ) -> list[str | None]:
     """The band of each query, as in ``with_bands``.
 
     Args:
         counts: Searches of each query, 0 or more; NaN if unknown; shape (n,).
-        shares: Band to its share of the searches, most frequent first; the sum is below 1.
-        last: The band of the rest.
+        shares: As in ``with_bands``.
 
     Returns:
         A band for each count, None for NaN.
-
-    Raises:
-        UsageError: shares that are not above 0 or leave nothing for the last band.
     """
     if any(not 0 < share < 1 for share in shares.values()) or sum(shares.values()) > 1 - 1e-9:
         given = ", ".join(f"{name}={share:g}" for name, share in shares.items())
         raise UsageError(
             f"invalid bands {given}",
-            fix=f"give shares above 0 with a sum below 1: the rest is the {last}",
+            fix=f"give shares above 0 with a sum below 1: the rest is the {TAIL}",
         )
-    if last in shares:
-        raise UsageError(f"duplicate band {last!r}", fix="leave it out: it is the rest")
+    if TAIL in shares:
+        raise UsageError(f"duplicate band {TAIL!r}", fix="leave it out: it is the rest")
     often = np.asarray(counts, np.float64)
     known = ~np.isnan(often)
     level, at = np.unique(-often[known], return_inverse=True)  # most asked first
-    names = np.array([*shares, last], dtype=object)
+    names = np.array([*shares, TAIL], dtype=object)
     if len(level) == 1 and len(at) > 1:
         band = np.array([ALL], dtype=object)
     else:
@@ -205,7 +199,7 @@ def bands_of(
         edges = np.cumsum([*shares.values()])
         middle = (np.cumsum(searches) - searches / 2) / total
         band = names[np.searchsorted(edges, middle, side="right")]
-        band[-1:] = last
+        band[-1:] = TAIL
         band[:1] = names[0]
     bands = np.full(len(often), None, dtype=object)
     bands[known] = band[at]
