@@ -103,10 +103,7 @@ def diagnose(
     need_page(report, opened=open_page)
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
-    if queue and workspace is None:
-        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
-    if review == "-" and output == "json":
-        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
+    _refuse(review, queue, workspace, output)
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
     judgments, known, clicks = (None,) * 3 if workspace is None else _of_workspace(workspace)
@@ -129,6 +126,13 @@ def diagnose(
         return 0
     options.emit(diagnosis, found, output)
     return _exit_code(found, limits)
+
+
+def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:
+    if queue and workspace is None:
+        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
+    if review == "-" and output == "json":
+        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
 
 
 def _write(

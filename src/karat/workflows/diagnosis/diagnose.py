@@ -107,9 +107,7 @@ def diagnose(
     gains = list(_fixes(found, named, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
     parts = {} if by is None else _slices(about, by)
-    # Waterfalls of no query say nothing.
-    seen = {name: own for name, own in parts.items() if not own.isdisjoint(asked)}
-    falls = waterfalls(found, grades, parsed, seen) if asked else ([], {})
+    falls = waterfalls(found, grades, parsed, _traced(parts, asked)) if asked else ([], {})
     return Diagnosed(
         run=served.name,
         measure=str(main),
@@ -346,3 +344,8 @@ def _modes_by(
 ) -> dict[str, list[ModeRow]]:
     own = {name: [row for row in rows if row.query_id in ids] for name, ids in parts.items()}
     return {name: summary(found, named, failing) for name, failing in own.items() if failing}
+
+
+def _traced(parts: Mapping[str, set[str]], asked: Sequence[str]) -> dict[str, set[str]]:
+    """The slices that have a traced query, as waterfalls of no query say nothing."""
+    return {name: own for name, own in parts.items() if not own.isdisjoint(asked)}
