@@ -104,7 +104,7 @@ def test_undone_and_given_anew_in_the_queue_it_is_the_one_before_still(
     rate_pairs(queued, "ben", [pair], 3, now=tick())
     rate_pairs(queued, "ann", [pair], 2, now=tick())  # with ben's 3 in sight
     desk = Judging(queued, "ann", clock=tick)
-    undone = desk.take_back()
+    undone = desk.undo()
     assert undone is not None
     desk.submit(undone.card, 3)
     with queued.store.read() as c:

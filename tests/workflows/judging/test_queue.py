@@ -110,9 +110,9 @@ def test_an_undone_judgment_is_asked_again(queued: Workspace, tick: Tick) -> Non
     waiting = next_card(ann)
     undone = ann.undo()
     assert undone is not None
-    assert undone.claim.doc_id == first.claim.doc_id
-    assert undone.token != first.token
-    ann.submit(undone, 3)
+    assert undone.card.claim.doc_id == first.claim.doc_id
+    assert undone.card.token != first.token
+    ann.submit(undone.card, 3)
     assert next_card(ann).claim.doc_id == waiting.claim.doc_id
     assert facts(queued)["grade"].to_list() == [3]
 
@@ -130,7 +130,10 @@ def test_each_desk_takes_back_its_own(queued: Workspace, tick: Tick) -> None:
     assert rating.undo() is None, "it is no rating"
     undone = settling.undo()
     assert undone is not None
-    assert (undone.claim.kind, undone.claim.doc_id) == ("adjudication", settled.claim.doc_id)
+    assert (undone.card.claim.kind, undone.card.claim.doc_id) == (
+        "adjudication",
+        settled.claim.doc_id,
+    )
 
 
 def test_disagreements_that_wait_are_those_that_are_dealt(queued: Workspace) -> None:
@@ -147,7 +150,7 @@ def test_disagreements_that_wait_are_those_that_are_dealt(queued: Workspace) -> 
     assert cat.progress() == "2 disagreements to settle"
     assert dan.progress() == "1 disagreement to settle"
     assert ann.progress() == "no disagreements to settle"
-    cat.later(first)
+    cat.later(first.claim.slot_id)
     assert cat.progress() == "1 disagreement to settle, 1 put off"
     cat.submit(next_card(cat), 2)
     assert cat.card() is None
@@ -195,7 +198,7 @@ def test_what_was_put_off_comes_back_in_an_hour(queued: Workspace) -> None:
     now = [0]
     ann = Judging(queued, "ann", lambda: now[0])
     first = next_card(ann)
-    ann.later(first)
+    ann.later(first.claim.slot_id)
     ann.submit(next_card(ann), 1)
     assert ann.card() is None
     assert ann.progress() == "1 of 2 judged, 1 put off"

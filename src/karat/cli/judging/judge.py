@@ -96,12 +96,12 @@ class _Desk:
                     self.judging.submit(card, None, self._why(words), seconds=seconds)
                     return self._next("cannot judge")
                 if key == "l":
-                    self.judging.later(card)
+                    self.judging.later(card.claim.slot_id)
                     return self._next("later")
                 if key == "z":
                     undone = self.judging.undo()
                     if undone is not None:
-                        return undone
+                        return undone.card
                     self.out.print("nothing to undo")
                 elif key == "e":
                     self.reason = words or self._asked("reason")
@@ -128,7 +128,7 @@ class _Desk:
         reminded = False
         for key, _ in self.typed:
             if key == "z" and (undone := self.judging.undo()) is not None:
-                return undone
+                return undone.card
             if key == "q":
                 break
             if key == "z":

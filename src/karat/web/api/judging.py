@@ -184,7 +184,7 @@ def later(
 ) -> Response:
     """Postpone a card for an hour."""
     judging = _judging(call, workspace, adjudicate=body.adjudicate)
-    judging.snooze(_DOOR.ticket(judging, body.ticket).slot)
+    judging.later(_DOOR.ticket(judging, body.ticket).slot)
     return json_response(Postponed())
 
 
@@ -194,7 +194,7 @@ def undo(
 ) -> Response:
     """Undo the newest judgment."""
     judging = _judging(call, workspace, adjudicate=body.adjudicate)
-    undone = judging.take_back(body.newest)
+    undone = judging.undo(body.newest)
     if undone is None:
         return json_response(UndoneJudgment(undone=False))
     card = _card(call, judging, undone.card)

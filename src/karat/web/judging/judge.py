@@ -174,7 +174,7 @@ def _done(call: Call, judging: Judging, form: Answer) -> Response:
     """Do what the form asks, and show what comes next."""
     note, was, undone = None, None, None
     if form.do == "undo":
-        undone = judging.take_back(form.newest)
+        undone = judging.undo(form.newest)
         note = "gone" if undone is None else "undone"
     elif form.do == "later":
         note = _put_off(judging, _ENTRY.ticket(judging, form.ticket))
@@ -202,7 +202,7 @@ def _done(call: Call, judging: Judging, form: Answer) -> Response:
 def _put_off(judging: Judging, ticket: Ticket) -> str | None:
     """Put a pair off; return the note, None if the lease is gone or it was put off before."""
     try:
-        judging.snooze(ticket.slot)
+        judging.later(ticket.slot)
     except queue.TooManyPutOff:
         return "many"
     except UsageError:

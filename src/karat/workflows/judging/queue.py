@@ -141,24 +141,12 @@ class Judging:
             return None
         return "cannot judge" if old[0] is None else f"{old[0]:g}"
 
-    def later(self, card: Card) -> None:
+    def later(self, slot_id: int) -> None:
         """Put a pair off for an hour."""
-        self.snooze(card.claim.slot_id)
-
-    def snooze(self, slot_id: int) -> None:
-        """As ``later``, by the id of the slot."""
         with self.opened.store.begin() as connection:
             now = self.clock()
             key = (self.opened.golden.id, slot_id, self.rater)
             queue.later(connection, *key, now + LATER_US, now)
-
-    def undo(self) -> Card | None:
-        """Undo the newest judgment and show its pair again; None if there is none.
-
-        Ratings and adjudications of one person are undone separately.
-        """
-        taken = self.take_back()
-        return None if taken is None else taken.card
 
     def newest(self) -> int | None:
         """Id of the judgment that ``undo`` would undo; None if there is none."""
@@ -175,8 +163,10 @@ class Judging:
         rows = said.select("rater", is_certified, "grade", "reason")
         return [MachineVote(*row) for row in rows.iter_rows()]
 
-    def take_back(self, only: int | None = None) -> Undone | None:
-        """As ``undo``, with the grade and reason.
+    def undo(self, only: int | None = None) -> Undone | None:
+        """Undo the newest judgment and show its pair again; None if there is none.
+
+        Ratings and adjudications of one person are undone separately.
 
         Args:
             only: Undo only the judgment with this id (``newest``), so a repeated request undoes
