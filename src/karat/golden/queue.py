@@ -18,9 +18,9 @@ from fractions import Fraction
 from hashlib import blake2b, sha256
 from itertools import count, takewhile
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
-from karat.errors import UsageError, check_known, nearest
+from karat.errors import UsageError, check_known
 from karat.tables.judgments import STATES
 from karat.tables.schema import Scale
 from karat.tables.workspace import ORDERS, Order
@@ -257,14 +257,13 @@ def checked_order(order: str) -> Order:
     Raises:
         UsageError: unknown order.
     """
-    for known in ORDERS:
-        if order == known:
-            return known
-    raise UsageError(
+    check_known(
+        str(order),
+        ORDERS,
         f"order {order!r} is neither query nor mixed",
-        nearest=nearest(str(order), ORDERS, 1),
-        fix='order = "query" shows a query\'s documents together, "mixed" shuffles all',
+        'order = "query" shows a query\'s documents together, "mixed" shuffles all',
     )
+    return cast("Order", order)
 
 
 def read_lease(value: Any) -> int:

@@ -100,12 +100,12 @@ def run(
     if out is not None:
         check_name(out)
     given, store = _given(pairs, qrels, queries, documents)
+    planned = None
     if dry_run:
         planned = plan(config, given.pairs)
-        _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
-        return 0
-    if batch_out is not None:
+    elif batch_out is not None:
         planned = batches.batch_out(config, given.pairs, Path(batch_out), budget=budget)
+    if planned is not None:
         _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
         return 0
     with _ticking(len(given.pairs)) as tick:

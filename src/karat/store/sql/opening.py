@@ -77,9 +77,9 @@ class Store:
             # Only its first line: the others may quote user data.
             raise KaratError(
                 f"the store {self.url} rejected a change, and nothing was stored: "
-                f"{str(error.orig).partition(chr(10))[0]}\n"
-                "  fix: try again, because another process may have written at the same time; if "
-                "it is rejected again, report a bug in karat"
+                f"{str(error.orig).partition(chr(10))[0]}",
+                fix="try again, because another process may have written at the same time; if it "
+                "is rejected again, report a bug in karat",
             ) from error
 
     def __repr__(self) -> str:
@@ -275,8 +275,8 @@ def _is_full(error: sa.exc.DBAPIError, url: str) -> bool:
 
 def _full(url: str) -> KaratError:
     return KaratError(
-        f"the disk of {url} is full, and SQLite needs space even to read\n"
-        "  fix: free some space; no stored data is lost"
+        f"the disk of {url} is full, and SQLite needs space even to read",
+        fix="free some space; no stored data is lost",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -207,10 +208,7 @@ class JudgingRun:
     @property
     def states(self) -> dict[str, int]:
         """How often each outcome occurred; ``waiting`` pairs were not asked."""
-        counts: dict[str, int] = {}
-        for each in self.judged:
-            counts[each.verdict.state] = counts.get(each.verdict.state, 0) + 1
-        return counts
+        return dict(Counter(each.verdict.state for each in self.judged))
 
 
 @dataclass(frozen=True)

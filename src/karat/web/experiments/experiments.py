@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -96,17 +96,10 @@ def plan(call: AReader) -> Response:
         tables = list(map(as_texts, planning.tables(found)))
         return {"result": answer, "tables": tables, "notes": found.notes}
 
-    return show(
-        call,
-        *log_page(
-            call,
-            TablesPage,
-            "Planning",
-            lambda _log, _lenient: ({}, stored.Plan(), shown),
-            about=about,
-            crumbs=[("Experiments", "/experiments")],
-        ),
-    )
+    def prepare(_log: EventLog, _lenient: Lenient) -> Any:
+        return {}, stored.Plan(), shown
+
+    return _below(call, TablesPage, "Planning", prepare, about=about)
 
 
 @ROUTER.get("/experiments/interleaving")
@@ -131,17 +124,7 @@ def preference(call: AReader) -> Response:
         "that picked the document. Log the mark of karat.interleave with each search, as the "
         "attribute teams."
     )
-    return show(
-        call,
-        *log_page(
-            call,
-            TablesPage,
-            "Interleaving",
-            prepare,
-            about=about,
-            crumbs=[("Experiments", "/experiments")],
-        ),
-    )
+    return _below(call, TablesPage, "Interleaving", prepare, about=about)
 
 
 @ROUTER.get("/experiments/{experiment}")
@@ -165,17 +148,15 @@ def shown_experiment(
         asked = stored.Analysis(found, [chosen] if chosen else [])
         return fields, asked, _shown
 
-    return show(
-        call,
-        *log_page(
-            call,
-            ExperimentPage,
-            experiment,
-            prepare,
-            name=experiment,
-            crumbs=[("Experiments", "/experiments")],
-        ),
-    )
+    return _below(call, ExperimentPage, experiment, prepare, name=experiment)
+
+
+def _below(
+    call: Call, kind: type[LogPage], title: str, prepare: Callable[..., Any], **common: Any
+) -> Response:
+    """A page below the list of experiments."""
+    crumbs = [("Experiments", "/experiments")]
+    return show(call, *log_page(call, kind, title, prepare, crumbs=crumbs, **common))
 
 
 def _row(call: Call, log: EventLog, each: stored.Declared) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from karat.clients.search_function import CallSettings
 from karat.engines.search.engine import EngineError, document, fingerprint
 from karat.engines.search.opening import open_search_engine
 from karat.engines.search.template import index_of, names_in
-from karat.errors import KaratError, UsageError, nearest
+from karat.errors import KaratError, UsageError, check_known
 from karat.formats.own.engines import with_secrets
 from karat.reports.phrases.numbers import counted
 from karat.stats.quantiles import latency_row
@@ -143,12 +143,12 @@ def _with_params(function: Callable[..., Any], config: EngineConfig) -> Callable
         kinds = inspect.signature(function).parameters
         every = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in kinds.values())
         names = [n for n, each in list(kinds.items())[1:] if each.kind not in _NOT_NAMED]
-        unknown = [name for name in config.params if name not in names]
-        if unknown and not every:
-            raise UsageError(
-                f"[engine.{config.name}]: {config.function} has no keyword {unknown[0]!r}",
-                nearest=nearest(unknown[0], names, 1),
-                fix=f"def {config.function.rpartition(':')[2]}(text, {unknown[0]}=…)",
+        for name in () if every else config.params:
+            check_known(
+                name,
+                names,
+                f"{config.where}: {config.function} has no keyword {name!r}",
+                f"def {config.function.rpartition(':')[2]}(text, {name}=…)",
             )
     return functools.partial(function, **config.params)
 

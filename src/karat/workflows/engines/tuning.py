@@ -225,8 +225,8 @@ def _search(
             row = row + 1 if trial.values is None else 0
             if row == _MOST_FAILED:
                 raise KaratError(
-                    f"{row} combinations in a row failed, the last with: {trial.error}\n"
-                    "  fix: narrow the ranges, or whole numbers: --param k=1:100:int"
+                    f"{row} combinations in a row failed, the last with: {trial.error}",
+                    fix="narrow the ranges, or whole numbers: --param k=1:100:int",
                 )
             report(None if trial.values is None else trial.value)
             tick(count)
@@ -267,8 +267,8 @@ def ask_engine(
                 if reply.ranking is None:
                     where = f"{reply.place}: " if reply.place else ""
                     raise _Failed(
-                        f"{where}query {ids[at]} failed in {config.name}: {reply.error}\n"
-                        f"  fix: karat engine check {config.name}"
+                        f"{where}query {ids[at]} failed in {config.name}: {reply.error}",
+                        fix=f"karat engine check {config.name}",
                     )
                 found[at] = reply
     return run_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from karat.errors import InputError, UsageError, check_known, nearest
+from karat.errors import InputError, UsageError, check_known
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
 from karat.store.sql.judgment_sources import given_in_karat
@@ -107,12 +107,9 @@ def correct_source(opened: Workspace, rater: str, source: str, *, person: str, n
         golden_sets.hold(connection, golden.id)
         hold_raters(connection, golden.id, [rater])
         current = judgments.current(connection, golden.id).frame
+        known = current["rater"].unique().sort()
+        check_known(rater, known, f"unknown rater {rater!r}", None)
         own = current.filter(pl.col("rater") == rater)
-        if not own.height:
-            raise UsageError(
-                f"unknown rater {rater!r}",
-                nearest=nearest(rater, current["rater"].unique().sort().to_list(), 1),
-            )
         wrong = own.filter(pl.col("source") != source)
         if not wrong.height:
             raise UsageError(f"every judgment of {rater!r} has the source {source} already")

@@ -56,8 +56,8 @@ class Artifact:
         except (OSError, pl.exceptions.PolarsError):
             self.damaged.set()
             raise ArtifactCorrupted(
-                "the stored numbers are missing or damaged\n"
-                "  fix: reload, and they are computed again"
+                "the stored numbers are missing or damaged",
+                fix="reload, and they are computed again",
             ) from None
 
     def whole(self) -> bool:
