@@ -124,10 +124,7 @@ class Answers:
 def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
     """Check the health of a search before any measure counts.
 
-    Args:
-        health: The conditions.
-        candidate: Answers of the candidate.
-        baseline: Answers of the baseline, if any; its failures give ``cannot_tell``.
+    Failures of a baseline give ``cannot_tell``.
     """
     yield from _answered(health, candidate)
     if baseline is not None:
@@ -163,13 +160,7 @@ def health_checks(health: Health, candidate: Answers, baseline: Answers | None) 
 
 
 def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[str]:
-    """A sentence on each thing that got worse and that no condition covers.
-
-    Args:
-        health: The conditions.
-        candidate: Answers of the candidate.
-        baseline: Answers of the baseline, if any.
-    """
+    """A sentence on each thing that got worse and that no condition covers."""
     if candidate.repeated and health.max_duplicates is None:
         yield (
             f"{_queries(candidate.repeated)} returned a document more than once; no rule checks "
@@ -206,99 +197,73 @@ def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iter
 def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[Check]:
     """Failed and missing queries against their budgets, and whether there are any documents.
 
-    Args:
-        health: The budgets.
-        answers: The answers.
-        baseline: Name of the baseline, if the answers are its own.
+    ``baseline`` is the name of the run if it is the baseline.
     """
     of = f"baseline {baseline}: " if baseline else ""
     otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
     n = answers.queries
     if answers.foreign:
         yield Check(f"{of}documents have the ids of the judgments", otherwise, answers.foreign, n=n)
-    if answers.nothing:
-        yield Check(f"{of}some document is returned", otherwise, answers.nothing, n=n)
-        return
-    absent = "is not in the run" if answers.missing == 1 else "are not in the run"
-    broken = 0
-    for count, most, what, some, none in (
-        (
-            answers.failed,
-            health.max_failed,
-            "without an answer",
-            f"got no answer{_why(answers.errors)}",
-            "all were answered",
-        ),
-        (answers.missing, health.max_missing, "not in the run", absent, "all are in the run"),
-    ):
-        allowed = _allowed(most, n)
-        broken += count if count > allowed else 0
-        yield Check(
-            rule=of + _at_most(allowed, n, what),
-            verdict="pass" if count <= allowed else otherwise,
-            reason=f"{count:,} of {n:,} {some}" if count else none,
-            n=n,
-            candidate_value=float(count),
-            limit=float(allowed),
-        )
-    if not n:
-        yield Check(
-            f"{of}some document is returned", otherwise, "there is no query that counts", n=n
-        )
-    elif not answers.documents and broken < n:  # not in addition to a failure of all queries
-        yield Check(
-            f"{of}some document is returned",
-            otherwise,
-            "it returned no document for any query",
-            n=n,
-        )
-
-
-def _allowed(most: float, n: int) -> int:
-    """A budget as a number of queries: below 1 it is a share of them."""
-    return math.floor(most * n + ROUNDING) if most < 1 else int(most)
-
-
-def _at_most(allowed: int, n: int, what: str) -> str:
-    if not allowed:
-        return f"queries {what}: none allowed"
-    return f"at most {allowed:,} of {n:,} queries {what}"
+    nothing = answers.nothing
+    if not nothing:
+        failed = f"got no answer{_why(answers.errors)}"
+        absent = "is not in the run" if answers.missing == 1 else "are not in the run"
+        failing = _Budget("without an answer", failed, "all were answered", otherwise)
+        missing = _Budget("not in the run", absent, "all are in the run", otherwise)
+        checks = [
+            failing.check(health.max_failed, answers.failed, n, of),
+            missing.check(health.max_missing, answers.missing, n, of),
+        ]
+        yield from checks
+        broken = sum(check.candidate_value or 0 for check in checks if check.verdict != "pass")
+        if not n:
+            nothing = "there is no query that counts"
+        elif not answers.documents and broken < n:  # not in addition to a failure of all queries
+            nothing = "it returned no document for any query"
+    if nothing:
+        yield Check(f"{of}some document is returned", otherwise, nothing, n=n)
 
 
 def _budgets(health: Health, answers: Answers) -> Iterator[Check]:
     """Queries without results or with duplicates: visible to users, so the check fails."""
-    n = answers.queries
-    absent = answers.missing  # some formats cannot represent queries without results
-    for most, count, unknown, what, some, none in (
-        (
-            health.max_empty,
-            answers.empty,
-            absent,
-            "without results",
-            "have no results",
-            "all have results",
-        ),
-        (
-            health.max_duplicates,
-            answers.repeated,
-            0,
-            "with a duplicate document",
-            "have a duplicate document",
-            "none has a duplicate document",
-        ),
-    ):
-        if most is None:
-            continue
-        allowed = _allowed(most, n)
-        verdict: GateVerdict = "pass" if count + unknown <= allowed else "cannot_tell"
-        reason = f"{count:,} of {n:,} {some}" if count else none
+    if health.max_empty is not None:
+        empty = _Budget("without results", "have no results", "all have results", "fail")
+        # Some formats cannot represent queries without results.
+        unknown = answers.missing
+        yield empty.check(health.max_empty, answers.empty, answers.queries, unknown=unknown)
+    if health.max_duplicates is not None:
+        some = "have a duplicate document"
+        none = "none has a duplicate document"
+        repeated = _Budget("with a duplicate document", some, none, "fail")
+        yield repeated.check(health.max_duplicates, answers.repeated, answers.queries)
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """How many queries something bad may happen to."""
+
+    what: str  # the queries in the rule, as `without results`
+    some: str  # what is said of those that there are
+    none: str  # and if there are none
+    over: GateVerdict  # the verdict if there are more
+
+    def check(self, most: float, count: int, n: int, of: str = "", unknown: int = 0) -> Check:
+        """Check a count of ``n`` queries against the most allowed: below 1 a share of them.
+
+        ``of`` is the beginning of the rule; ``unknown`` queries may be such ones too.
+        """
+        allowed = math.floor(most * n + ROUNDING) if most < 1 else int(most)
+        rule = f"queries {self.what}: none allowed"
+        if allowed:
+            rule = f"at most {allowed:,} of {n:,} queries {self.what}"
+        reason = f"{count:,} of {n:,} {self.some}" if count or unknown else self.none
         if unknown:
-            known = f"{count:,} of {n:,} {some}"
             are = "is" if unknown == 1 else "are"
-            reason = f"{known}, and {unknown:,} {are} not in the run, which may mean the same"
-        yield Check(
-            rule=_at_most(allowed, n, what),
-            verdict="fail" if count > allowed else verdict,
+            reason += f", and {unknown:,} {are} not in the run, which may mean the same"
+        within: GateVerdict = "pass" if count + unknown <= allowed else "cannot_tell"
+        return Check(
+            rule=f"{of}{rule}",
+            verdict=self.over if count > allowed else within,
             reason=reason,
             n=n,
             candidate_value=float(count),

@@ -19,6 +19,7 @@ from karat.errors import InputError, KaratError, UsageError
 
 if TYPE_CHECKING:
     from karat.release.policy import Policy
+    from karat.reports.release.gate import Failed
     from karat.tables.release.gate import Gate
 
 _POLICY = "--policy FILE; karat gate --init writes a starter policy"
@@ -158,7 +159,8 @@ def _gate(
     if measures and (save_baseline is None or policy is not None):
         raise UsageError("-m has no effect here: the policy names the measures", fix="leave -m out")
     spec = None if policy is None else read_policy(policy, settings["rel"])
-    settings["documents"] = _documents(qrels, settings, spec.attributes if spec else [])
+    by = {"by": spec.attributes if spec else []}
+    settings["documents"] = options.documents_in(qrels, settings | by)
     with _in_order(len(runs), saving=save_baseline is not None):
         judgments, read, uses = inputs.read(
             qrels,
@@ -262,15 +264,15 @@ def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
 
 def _failed(error: Exception, output: str, notify: str | None, commit: str | None) -> int:
     """Report an error in the output format, in place of a verdict."""
-    what, code = mistakes.message_and_code(error)
-    if output != "table":
-        from karat.reports.release import gate as reports
+    from karat.reports.release import gate as reports
 
-        options.emit(reports, reports.Failed(what, code), output)
+    failed = reports.Failed(*mistakes.message_and_code(error))
+    if output != "table":
+        options.emit(reports, failed, output)
     mistakes.say(error)
     if notify is not None:
-        _then(code, [lambda: _notify_error(notify, what, code, commit)])
-    return code
+        _then(failed.exit_code, [lambda: _notify_error(notify, failed, commit)])
+    return failed.exit_code
 
 
 @contextmanager
@@ -333,26 +335,18 @@ def _notify(url: str, found: Gate, commit: str | None, page: str | None) -> None
     trend.send(url, event(found, time=trend.now(), commit=commit, page=page))
 
 
-def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> None:
+def _notify_error(url: str, failed: Failed, commit: str | None) -> None:
     """Post ``gate.error``, unless the address itself is invalid."""
-    from importlib import metadata
-
     from karat.cli.release import trend
     from karat.clients import webhook
+    from karat.workflows.release.trend import payload
 
     try:
         webhook.checked(url)
     except KaratError:
         return
-    event = {
-        "event": "gate.error",
-        "time": trend.now(),
-        "commit": trend.commit(commit, os.environ),
-        "karat": metadata.version("karat"),
-        "text": what,
-        "content": {"verdict": "error", "error": what, "exit_code": exit_code},
-    }
-    trend.send(url, event)
+    commit, content = trend.commit(commit, os.environ), failed.to_dict()
+    trend.send(url, payload("gate.error", failed.error, content, time=trend.now(), commit=commit))
 
 
 def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:
@@ -366,7 +360,3 @@ def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:
             f"expected at most two runs, BASELINE and CANDIDATE, got {len(runs)}",
             fix="karat gate --policy FILE QRELS BASELINE CANDIDATE",
         )
-
-
-def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> str | None:
-    return options.documents_in(qrels, settings | {"by": attributes})

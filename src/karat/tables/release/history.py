@@ -145,19 +145,7 @@ def point_of(
     series: str | None = None,
     by_query: ByQuery | None = None,
 ) -> Point:
-    """The point of one run of an evaluation.
-
-    Args:
-        results: The results, including slices.
-        run: Name of the run; each run has its own point.
-        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
-        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``, as far as known.
-        karat: Version of karat.
-        commit: Commit of the code.
-        rules: Settings that differ from the defaults.
-        series: Name of its series; that of the run if None.
-        by_query: Its per-query values.
-    """
+    """The point of one run of an evaluation; arguments as in ``Point``."""
     rows = [row for row in (*results.results, *results.slices) if row.run == run]
     values = tuple(_value(row) for row in rows)
     return Point(
@@ -180,15 +168,7 @@ def point_of_gate(
 ) -> Point:
     """The point of a gate: its verdict, and the values of the candidate.
 
-    Args:
-        gate: The outcome of the gate.
-        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
-        karat: Version of karat.
-        corpus: SHA-256 of the documents, or any name of their version.
-        commit: Commit of the code.
-        rules: Settings that differ from the defaults.
-        series: Name of its series; that of the candidate if None.
-        by_query: Its per-query values.
+    ``corpus`` is a hash of the documents, or any name of their version; others as in ``Point``.
     """
     values = tuple(map(_value, gate.results))
     hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})

@@ -151,12 +151,18 @@ def one_trend(
         Remark(f"{moment(row['time_us']):%Y-%m-%dT%H:%M:%S.%fZ}", numbers[row["id"]], row["text"])
         for row in drawable.iter_rows(named=True)
     ]
+    golden = call.site.opened(call.site.workspace.golden.name)
+    _know_editions(golden)
+    sources = [point for point, _ in workflow.points_of(history, series)]
+    origins = workflow.kept_from(golden, sources)
     drawn, undrawn = None, ""
     try:
-        drawn = _linked(call.site, history, series, last, remarks)
+        drawn = dict(workflow.chart_of(history, series, last, remarks))
+        drawn["charts"] = _linked(drawn["charts"], origins[-last:], call.site.settings.base)
     except MissingExtra as error:
         undrawn = str(error)
-    points = list_of_points(call.site, history, series, call.ask)
+    gates = gates_of_points(golden, sources)
+    points = list_of_points(golden, history, series, origins, gates, call.ask)
     notes = _notes(history, explained=any(each.name == "apart" for each in points.columns))
     workspace = call.workspace
     if not workflow.editions_are_known(workspace):
@@ -314,40 +320,46 @@ def list_of_series(histories: Sequence[workflow.History], ask: Ask) -> Listed:
     return listed(frame, columns, ask, search=["measure", "run", "slice"])
 
 
-def _linked(
-    site: AppState, history: workflow.History, series: Series, last: int, remarks: Sequence[Remark]
-) -> dict[str, Any]:
-    """The chart, whose points lead to their runs; to the list if the run is not stored."""
-    drawn: dict[str, Any] = dict(workflow.chart_of(history, series, last, remarks))
-    workspace = site.opened(site.workspace.golden.name)
-    points = [point for point, _ in workflow.points_of(history, series)][-last:]
-    leads = {
-        f"point-{at}": {"run": str(each.run)}
-        for at, each in enumerate(workflow.kept_from(workspace, points))
-        if each.run is not None
-    }
-    base = site.settings.base
-    for size, svg in drawn["charts"].items():
-        linked = link_marks(svg, leads, lambda target: f"{base}/runs/{target['run']}")
-        drawn["charts"] = drawn["charts"] | {size: re.sub(r"#point-\d+", "#points", linked)}
-    return drawn
-
-
-def list_of_points(site: AppState, history: workflow.History, series: Series, ask: Ask) -> Listed:
-    """The points of a series, newest first."""
-    workspace = site.opened(site.workspace.golden.name)
+def _know_editions(workspace: Workspace) -> None:
+    """Let the editions be read whose grades points may have; the page has a note if that lasts."""
     if not workflow.editions_are_known(workspace):
         key = "editions of histories", workspace.store.url, workspace.golden.id
-        with suppress(Busy):  # the page then has a note
+        with suppress(Busy):
             COMPUTING.run(key, lambda: workflow.load_edition_hashes(workspace), _WAIT_S)
-    points = [point for point, _ in workflow.points_of(history, series)]
-    origins = workflow.kept_from(workspace, points)[::-1]
+
+
+def _linked(
+    charts: Mapping[str, str], origins: Sequence[workflow.From], base: str
+) -> dict[str, str]:
+    """The charts, whose points lead to their runs; to the list if the run is not stored."""
+    leads = {
+        f"point-{at}": {"run": str(each.run)}
+        for at, each in enumerate(origins)
+        if each.run is not None
+    }
+    linked = {
+        size: link_marks(svg, leads, lambda target: f"{base}/runs/{target['run']}")
+        for size, svg in charts.items()
+    }
+    return {size: re.sub(r"#point-\d+", "#points", svg) for size, svg in linked.items()}
+
+
+def list_of_points(
+    workspace: Workspace,
+    history: workflow.History,
+    series: Series,
+    origins: Sequence[workflow.From],
+    gates: Sequence[int | None],
+    ask: Ask,
+) -> Listed:
+    """The points of a series, newest first."""
+    newest = origins[::-1]
     series_key = series.run, series.measure, series.attribute, series.slice
     rows = _rows((str(history.path), history.stamp, *series_key), _Points(series.marks))
     frame = rows.with_columns(
-        pl.Series("kept_run", [each.run for each in origins], pl.Int64),
-        pl.Series("graded", [each.edition for each in origins], pl.String),
-        pl.Series("gate", gates_of_points(workspace, points)[::-1], pl.Int64),
+        pl.Series("kept_run", [each.run for each in newest], pl.Int64),
+        pl.Series("graded", [each.edition for each in newest], pl.String),
+        pl.Series("gate", gates[::-1], pl.Int64),
     ).with_columns(pl.when(pl.col("kept_run").is_not_null()).then(pl.lit("rankings")).alias("from"))
 
     def run_link(row: Mapping[str, Any]) -> str | None:

@@ -79,7 +79,7 @@ def certify(
     if not counting:
         raise UsageError("nothing to certify: no query has a value in both runs")
     blank = Certificate(
-        karat=_version(),
+        karat=metadata.version("karat"),
         measure=str(of),
         scale=asked.qrels.scale,
         rel=asked.rules.rel,
@@ -328,10 +328,3 @@ def _unchecked(runs: bool, judgments: bool) -> list[str]:
 
 def _shown(value: float | bool) -> str:
     return str(value) if not isinstance(value, float) else f"{value:.9g}"
-
-
-def _version() -> str:
-    try:
-        return metadata.version("karat")
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from karat.errors import InputError, KaratError
 from karat.formats.own import history as histories
@@ -20,7 +21,7 @@ from karat.tables.golden.golden_sets import Edition
 from karat.tables.release.history import Point
 from karat.tables.release.trend import Mark, Series, Trend
 from karat.workflows.golden.editions import list_editions, standing_in
-from karat.workflows.release.trend import trend
+from karat.workflows.release.trend import in_order, keys_of, trend_of
 from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_inputs import qrels_of
@@ -116,7 +117,7 @@ def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
 
 def chart_of(
     history: History, series: Series, last: int, remarks: Sequence[Remark]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Charts of the newest points with their texts, as ``trend_page.section`` returns them."""
     place = history.series.index(series)
     return _section(str(history.path), history.stamp, place, last, tuple(remarks))
@@ -208,53 +209,23 @@ def _read(path: str, _stamp: str) -> tuple[list[Point], list[Series], list[str],
     """Points by time, all series, notes, and the errors of lines that are left out."""
     cut_notes: list[str] = []
     errors: list[InputError] = []
-    points = histories.read(path, cut_notes.append, errors.append)
-    points.sort(key=lambda point: point.time.removesuffix("Z"))
-    parts = dict.fromkeys(
-        (value.attribute, value.slice) for point in points for value in point.values
-    )
+    points = in_order(histories.read(path, cut_notes.append, errors.append))
+    keys = keys_of(points)
     # Slice by slice, as ``karat trend`` does, so both give the same results.
-    trends = [_trend(points, attribute, name) for attribute, name in parts]
+    parts = dict.fromkeys(key[2:] for key in keys)
+    trends = [trend_of(points, [key for key in keys if key[2:] == part]) for part in parts]
     series = [each for found in trends for each in found.series]
-    series.sort(
-        key=lambda each: (not each.alarms, each.told)
-    )  # stable: keeps the order of each trend
-    no_comparison = uncompared(Trend(Path(path).name, series))  # of all slices, not of each
-    notes = dict.fromkeys(
-        [
-            *([no_comparison] if no_comparison else []),
-            *cut_notes,
-            *(note for found in trends for note in found.notes if note != uncompared(found)),
-        ]
-    )
+    # Stable: keeps the order of each trend.
+    series.sort(key=lambda each: (not each.alarms, each.told))
+    nothing = uncompared(Trend(Path(path).name, series))  # of all slices, not of each
+    of_parts = [note for found in trends for note in found.notes if note != uncompared(found)]
+    notes = dict.fromkeys([*([nothing] if nothing else []), *cut_notes, *of_parts])
     return points, series, list(notes), errors
-
-
-def _trend(points: list[Point], attribute: str | None, name: str | None) -> Trend:
-    """The trend of one slice; of all queries if it is None."""
-    if attribute is None or "=" not in attribute:
-        return trend(points, slice=None if attribute is None else f"{attribute}={name}")
-    # A slice argument splits at the first =, so such an attribute cannot be passed as one.
-    of_slice = [
-        replace(
-            point,
-            values=tuple(
-                replace(value, attribute=None, slice=None)
-                for value in point.values
-                if (value.attribute, value.slice) == (attribute, name)
-            ),
-        )
-        for point in points
-    ]
-    plain = trend(of_slice)
-    named = [replace(each, attribute=attribute, slice=name) for each in plain.series]
-    return replace(plain, series=named)
 
 
 @lru_cache(_CHARTS)
 def _section(
     path: str, stamp: str, place: int, last: int, remarks: tuple[Remark, ...]
-) -> dict[str, object]:
+) -> dict[str, Any]:
     series = _read(path, stamp)[1][place]
-    drawn: dict[str, object] = section(series, last_of(series, last), remarks, _WIDE, linked=True)
-    return drawn
+    return section(series, last_of(series, last), remarks, _WIDE, linked=True)

@@ -50,7 +50,7 @@ def trend(
         source, points = str(history), histories.read(history, cut_notes.append)
     else:
         source, points = "history", list(history)
-    points.sort(key=lambda point: point.time.removesuffix("Z"))
+    points = in_order(points)
     if run is not None:
         names = list(dict.fromkeys(name for p in points for name in (p.run, p.series_name)))
         points = [point for point in points if run in {point.run, point.series_name}]
@@ -60,7 +60,22 @@ def trend(
             )
     if series is not None:
         points = _of_series(points, series)
-    keys = _chosen(_keys(points), measures, slice)
+    keys = _chosen(keys_of(points), measures, slice)
+    return trend_of(points, keys, source, last, cut_notes)
+
+
+def in_order(points: Sequence[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: point.time.removesuffix("Z"))
+
+
+def trend_of(
+    points: Sequence[Point],
+    keys: Sequence[Key],
+    source: str = "history",
+    last: int | None = None,
+    cut_notes: Sequence[str] = (),
+) -> Trend:
+    """Some series of points in order of time, tested together; the worst problem first."""
     lines: dict[Key, list[tuple[Point, Value]]] = {key: [] for key in keys}
     for point in points:
         for value in point.values:
@@ -76,13 +91,8 @@ def trend(
     ]
     found_series.sort(key=_urgency)  # stable: else in the order of the history
     found = Trend(source, found_series, last)
-    no_comparison = uncompared(found)
-    notes = [
-        *([no_comparison] if no_comparison else []),
-        *cut_notes,
-        *_vanished(points),
-        *_notes(found_series),
-    ]
+    nothing = [] if (what := uncompared(found)) is None else [what]
+    notes = [*nothing, *cut_notes, *_vanished(points), *_notes(found_series)]
     return replace(found, notes=notes)
 
 
@@ -235,17 +245,26 @@ def event(
         if not content.compared:
             text = f"{uncompared(content)}; {text}"
         commit = commit or problems[0].marks[-1].commit
+    known = {} if page is None else {"page": page}
+    return payload(kind, text, content.to_dict(), time=time, commit=commit) | known
+
+
+def payload(
+    kind: str, text: str, content: Mapping[str, Any], *, time: str, commit: str | None
+) -> dict[str, Any]:
+    """What is posted about a result, or about one that could not be computed."""
     return {
         "event": kind,
         "time": time,
         "commit": commit,
         "karat": metadata.version("karat"),
         "text": text,
-        "content": content.to_dict(),
-    } | ({} if page is None else {"page": page})
+        "content": content,
+    }
 
 
-def _keys(points: Sequence[Point]) -> list[Key]:
+def keys_of(points: Sequence[Point]) -> list[Key]:
+    """The series of a history, in its order."""
     return list(
         dict.fromkeys(
             (point.series_name, value.measure, value.attribute, value.slice)
