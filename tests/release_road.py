@@ -17,7 +17,6 @@ from karat.workflows.experiments.assignment import read_rollout
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.import_events import import_events
 from karat.workflows.release import pipeline
-from karat.workflows.release.rollback import roll_back_first
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
@@ -132,7 +131,9 @@ class Road:
 
     def roll_back(self, reason: str, name: str = "hybrid") -> Any:
         """Give all users the baseline again, as a person."""
-        return roll_back_first(self.folder, name, self.open, by="anna", reason=reason, now=self.now)
+        return pipeline.roll_back_first(
+            self.folder, name, self.open, by="anna", reason=reason, now=self.now
+        )
 
     def review(self, name: str = "hybrid") -> Any:
         return self.call(pipeline.note, name, kind="reviewed", by="anna", reason="ten, all fine")

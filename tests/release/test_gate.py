@@ -144,7 +144,7 @@ def test_where_less_is_better_more_is_worse() -> None:
     measure = parse("nDCG@10")
     measure = replace(measure, entry=replace(measure.entry, direction="lower"))
     lower = Rule(measure, Drop(0.5, relative=False), 9.0)
-    assert lower.text == "nDCG@10 worsens by at most 0.5 and is at most 9"
+    assert (lower.drop_text, lower.least_text) == ("worsens by at most 0.5", "is at most 9")
     worse = replace(FINE, baseline_value=4.0, candidate_value=5.0, drop=1.0)
     found = list(rule_checks(lower, worse))
     assert [(check.verdict, check.reason) for check in found] == [

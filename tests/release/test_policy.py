@@ -21,7 +21,7 @@ def test_the_smallest_policy() -> None:
     assert (rule.evidence, rule.least, rule.attribute, rule.value) == ("observed", None, None, None)
     assert policy.needs_baseline
     assert policy.health == Health()
-    assert rule.text == "nDCG@10 drops by at most 5%"
+    assert (rule.drop_text, rule.least_text) == ("drops by at most 5%", "")
 
 
 def test_everything_a_rule_may_say() -> None:

@@ -22,6 +22,7 @@ from karat.tables.release.pipeline import (
     Choice,
     EventKind,
     Evidence,
+    EvidenceKind,
     Opening,
     ReleaseEvent,
     Stage,
@@ -93,6 +94,11 @@ class ReleaseState:
     def rule(self) -> Stage | None:
         """The rules of its stage; None once it is done."""
         return None if self.stage == DONE else self.opening.policy.stage(self.stage)
+
+    @property
+    def wants(self) -> EvidenceKind:
+        """The kind of evidence that its stage wants."""
+        return "watch" if self.rule is None else self.rule.kind
 
     def evidence_of(self, stage: str) -> Evidence | None:
         """The latest evidence of a stage."""
@@ -315,8 +321,7 @@ def insufficient(state: ReleaseState, evidence: Evidence | None, current: Curren
 def not_about(state: ReleaseState, evidence: Evidence, current: Current) -> str:
     """Why evidence says nothing about the stage that a release is in; empty if it does."""
     rule, opening = state.rule, state.opening
-    kind = "watch" if rule is None else rule.kind
-    if evidence.stage != state.stage or evidence.kind != kind:
+    if evidence.stage != state.stage or evidence.kind != state.wants:
         return f"its evidence is of {stage_name(evidence.stage)}"
     for side, version in (("candidate", opening.candidate), ("baseline", opening.baseline)):
         if why := _other(side, version, getattr(evidence, side)):
@@ -324,7 +329,7 @@ def not_about(state: ReleaseState, evidence: Evidence, current: Current) -> str:
     if evidence.policy != opening.digest:
         return "its evidence is by another policy"
     judged = evidence.judgments
-    if (judged or kind == "gate") and (judged is None or judged != current.judgments):
+    if (judged or state.wants == "gate") and (judged is None or judged != current.judgments):
         return "its evidence is by other judgments than those of now"
     fresh = 7 * DAY if rule is None else rule.fresh_us
     if evidence.made_us > current.now:
@@ -468,14 +473,11 @@ def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
     over = late or (evidence is not None and evidence.ended and not not_about(
         state, evidence, current))  # fmt: skip
     if rule.name == AB and over:
-        return Step(
-            "rollback",
-            f"no improvement at the end of the planned time: {lacking}",
-            _BACK,
-        )
+        why = f"no improvement at the end of the planned time: {lacking}"
+        return Step("rollback", why, _BACK)
     if evidence is not None and evidence.verdict == "fail" and lacking == evidence.reason:
         return Step("fix", lacking)
-    return Step("evidence", lacking, at_us=None)
+    return Step("evidence", lacking)
 
 
 def consequence(state: ReleaseState, stage: str) -> str:
@@ -521,9 +523,8 @@ def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
 
 def rollout_of(state: ReleaseState) -> Rollout:
     """Where the switch has to be."""
-    if state.rolled_back is not None:
-        return stopped(rollout_at(state, state.stage))
-    return rollout_at(state, state.stage)
+    want = rollout_at(state, state.stage)
+    return want if state.rolled_back is None else stopped(want)
 
 
 def rollout_at(state: ReleaseState, stage: str) -> Rollout:

@@ -69,11 +69,6 @@ class Rule:
         sure = ", surely" if self.evidence == "interval" else ""
         return f"is at {'most' if self.lower else 'least'} {self.least:g}{sure}"
 
-    @property
-    def text(self) -> str:
-        """The rule in a few words."""
-        return f"{self.measure} {' and '.join(filter(None, (self.drop_text, self.least_text)))}"
-
 
 @dataclass(frozen=True, slots=True)
 class Health:

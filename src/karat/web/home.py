@@ -42,9 +42,8 @@ from karat.workflows.online.log_requests import DayRange, LogRequest, Worst, log
 from karat.workflows.online.slices import NOTHING
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release import pipeline
-from karat.workflows.release.headline import headline
 from karat.workflows.release.stored_gates import newest_of_candidates, with_checks
-from karat.workflows.release.stored_trends import History, histories_of, newest_gates
+from karat.workflows.release.stored_trends import History, headline, histories_of, newest_gates
 from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import Listed, listed

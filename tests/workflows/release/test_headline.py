@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tests.web.test_home import gate_point
 
-from karat.workflows.release.headline import headline
-from karat.workflows.release.stored_trends import _history
+from karat.workflows.release.stored_trends import _history, headline
 
 
 def test_it_is_of_the_run_that_was_measured_most_often(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from karat.errors import InputError, UsageError
 from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.release import pipeline
-from karat.workflows.release.switching import roll_back_now
+from karat.workflows.release._switching import roll_back_now
 from karat.workflows.workspace.annotations import annotations_of
 
 BETTER = Effect(lift=0.1)

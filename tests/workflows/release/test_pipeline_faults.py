@@ -23,7 +23,7 @@ from karat.errors import KaratError
 from karat.formats.own.release_files import tombstone
 from karat.release.pipeline import ReleaseState, rollout_of
 from karat.workflows.release import pipeline
-from karat.workflows.release.switching import roll_back_now
+from karat.workflows.release._switching import roll_back_now
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.release_road import Road, make_road
 
 from karat.clients.switch import SwitchError
 from karat.errors import KaratError, UsageError
-from karat.workflows.release import pipeline, rollback
+from karat.workflows.release import pipeline
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def road(tmp_path: Path) -> Road:
 
 
 def back(road: Road, opening: Any, name: str = "hybrid") -> Any:
-    return rollback.roll_back_first(
+    return pipeline.roll_back_first(
         road.folder, name, opening, by="anna", reason="wrong prices", now=road.now
     )
 

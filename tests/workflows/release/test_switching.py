@@ -17,7 +17,7 @@ from karat.formats.own.history import locked
 from karat.formats.own.release_files import LOCK, TOMBSTONE, tombstone, write_switch
 from karat.tables.release.pipeline import SwitchConfig
 from karat.workflows.release import switching
-from karat.workflows.release.switching import drive, roll_back_now, stopped
+from karat.workflows.release._switching import drive, roll_back_now, stopped
 
 ROOT = Path(__file__).resolve().parents[3]
 BASELINE = Rollout("new-ranker", "s")
@@ -164,7 +164,7 @@ from karat.clients.switch import put, read
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import tombstone, write_switch
 from karat.tables.release.pipeline import SwitchConfig
-from karat.workflows.release.switching import drive, roll_back_now, stopped
+from karat.workflows.release._switching import drive, roll_back_now, stopped
 
 top, rounds = Path(sys.argv[1]), int(sys.argv[2])
 chance = random.Random(7)

@@ -217,10 +217,12 @@ def rollback(name: str, reason: str, by: str, start: Path, output: str) -> None:
     soon as it can be reached. There is no way back but a new release.
     """
     from karat.formats.own.workspace import find_workspace
-    from karat.workflows.release.rollback import roll_back_first
+    from karat.workflows.release import pipeline
 
     root = find_workspace(start).parent
-    found = roll_back_first(root, name, lambda: opened(start), by=by, reason=reason, now=clock())
+    found = pipeline.roll_back_first(
+        root, name, lambda: opened(start), by=by, reason=reason, now=clock()
+    )
     if found.status is None:
         click.echo(f"{name} is rolled back.")
         click.echo(

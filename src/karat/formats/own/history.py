@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -27,22 +28,12 @@ from karat.tables.release.history import HASHES, VERSION, Answered, ByQuery, Kin
 
 _MARK = "karat_history"
 _RESTORED = "delete the line, or restore the file from version control"
-_ANSWERED = ("queries", "failed", "missing", "empty")
-_POINT = (
-    "time",
-    "kind",
-    "run",
-    "commit",
-    "verdict",
-    "rules",
-    "karat",
-    "values",
-    "slices",
-    "hashes",
-)
 _LATER = ("answered", "series", "by_query")  # fields missing from lines of earlier versions
-_BY_QUERY = ("queries", "n", "values", "weights")
-_VALUE = ("measure", "value", "ci_low", "ci_high", "n")
+_ANSWERED, _BY_QUERY, _SLICED = (
+    tuple(each.name for each in fields(kind)) for kind in (Answered, ByQuery, Value)
+)
+_VALUE = tuple(name for name in _SLICED if name not in {"attribute", "slice"})
+_POINT = (*(each.name for each in fields(Point)), "slices")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
@@ -217,7 +208,7 @@ def _read_point(content: Any, name: str) -> Point:
         raise InputError("the line is not a point of a history", file=name)
     check_version(content.pop(_MARK), VERSION, "point", name)
     later = dict.fromkeys(_LATER)
-    head = Fields(later | content, (*_POINT, *_LATER), name, _RESTORED)
+    head = Fields(later | content, _POINT, name, _RESTORED)
     kind = head.get("kind", str, "evaluate or gate")
     if kind not in {"evaluate", "gate"}:
         raise head.wrong("kind", "evaluate or gate")
@@ -245,28 +236,28 @@ def _read_point(content: Any, name: str) -> Point:
 def _answered(counts: Any, name: str) -> Answered | None:
     if counts is None:
         return None
-    fields = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
-    counted = {key: fields.get(key, int, "a count") for key in _ANSWERED}
+    found = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
+    counted = {key: found.get(key, int, "a count") for key in _ANSWERED}
     for key, count in counted.items():
         if not 0 <= count <= counted["queries"]:
-            raise fields.wrong(key, "a count of the queries")
+            raise found.wrong(key, "a count of the queries")
     return Answered(**counted)
 
 
 def _by_query(given: Any, name: str) -> ByQuery | None:
     if given is None:
         return None
-    fields = Fields(given, _BY_QUERY, name, _RESTORED, "by_query")
-    n = fields.get("n", int, "a count")
+    found = Fields(given, _BY_QUERY, name, _RESTORED, "by_query")
+    n = found.get("n", int, "a count")
     if not 0 < n <= MOST:
-        raise fields.wrong("n", f"a count from 1 to {MOST:,}")
-    values = fields.get("values", dict, "values by measure")
-    weights = fields.text_or_none("weights")
+        raise found.wrong("n", f"a count from 1 to {MOST:,}")
+    values = found.get("values", dict, "values by measure")
+    weights = found.text_or_none("weights")
     for text in (*values.values(), *([] if weights is None else [weights])):
         if not isinstance(text, str):
-            raise fields.wrong("values", "packed values by measure")
+            raise found.wrong("values", "packed values by measure")
         unpacked(text, n)
-    return ByQuery(fields.get("queries", str, "a hash"), n, values, weights)
+    return ByQuery(found.get("queries", str, "a hash"), n, values, weights)
 
 
 def _time(head: Fields) -> str:
@@ -282,16 +273,15 @@ def _time(head: Fields) -> str:
 
 
 def _value(row: Any, name: str, sliced: bool) -> Value:
-    names = (*_VALUE, "attribute", "slice") if sliced else _VALUE
-    fields = Fields(row, names, name, _RESTORED, "a value")
+    found = Fields(row, _SLICED if sliced else _VALUE, name, _RESTORED, "a value")
     for key in ("attribute", "slice") if sliced else ():
-        fields.get(key, str, "text")
-    value = Value(**fields.plain(Value))
+        found.get(key, str, "text")
+    value = Value(**found.plain(Value))
     if value.n is not None and value.n < 0:
-        raise fields.wrong("n", "a count")
+        raise found.wrong("n", "a count")
     low, high = value.ci_low, value.ci_high
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
-        raise fields.wrong("ci_low", "the lower end of an interval")
+        raise found.wrong("ci_low", "the lower end of an interval")
     return value
 
 

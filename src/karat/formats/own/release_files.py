@@ -130,11 +130,8 @@ def write_tombstone(root: Path, record: Tombstone) -> Tombstone:
 def write_switch(root: Path, name: str, config: SwitchConfig, baseline: Rollout) -> None:
     """Write what it takes to roll a release back; it is on disk on return.
 
-    Args:
-        root: Folder of ``karat.toml``.
-        name: Name of the release.
-        config: The switch; secrets are stored as the place where they are.
-        baseline: The rollout that gives the candidate to no user.
+    Secrets are stored as the place where they are. ``baseline`` is the rollout that gives the
+    candidate to no user.
     """
     switch = asdict(config) | {
         "url": _packed(config.url),

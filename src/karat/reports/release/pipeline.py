@@ -53,14 +53,10 @@ def next_text(status: ReleaseStatus) -> str:
     if any(row.state == "current" and row.verdict is None for row in status.stages):
         reason = reason.replace("there is no evidence", "none was gathered yet")
     text = f"{said}: {reason}" if said else reason
-    return f"{text}; {then}" if (then := consequence_text(status)) else text
-
-
-def consequence_text(status: ReleaseStatus) -> str:
-    """What the next step does to users; empty if it does nothing."""
-    step = status.step
-    later = step.action in {"advance", "approve", "wait"} and step.consequence
-    return f"then {step.consequence}" if later else step.consequence
+    if not step.consequence:
+        return text
+    then = "then " if step.action in {"advance", "approve", "wait"} else ""
+    return f"{text}; {then}{step.consequence}"
 
 
 def state_name(status: ReleaseStatus) -> str:
@@ -68,12 +64,6 @@ def state_name(status: ReleaseStatus) -> str:
     if status.state == DONE:
         return "finished" if status.over else "watched"
     return stage_name(status.state)
-
-
-def stages_text(status: ReleaseStatus) -> str:
-    """The rail of stages in a line."""
-    marks = {"passed": "✓", "skipped": "skipped", "current": "▸", "waiting": "·"}
-    return "  ".join(f"{marks[row.state]} {stage_name(row.stage)}" for row in status.stages)
 
 
 def verdict_text(row: StageStatus) -> str:

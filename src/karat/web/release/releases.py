@@ -40,7 +40,6 @@ from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Outcome, begin
 from karat.workflows.release import pipeline
-from karat.workflows.release.rollback import roll_back_first
 
 ROUTER = APIRouter()
 LOG = logging.getLogger("karat.web")
@@ -49,7 +48,6 @@ WAIT_S = 3.0
 Act = Literal[
     "advanced", "skipped", "held", "resumed", "reviewed", "overridden", "rolled_back", "evidence"
 ]  # fmt: skip
-_NOTED: Sequence[EventKind] = ("held", "resumed", "reviewed", "overridden")
 _CHIPS = {"pass": "pass", "fail": "fail", "breach": "fail", "unhealthy": "fail"}
 _STATES = {"rolled_back": "fail", "done": "pass"}
 
@@ -192,8 +190,7 @@ def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool
     elif do == "skipped":
         status = pipeline.skip(workspace, name, by=by, now=now, stage=stage, reason=reason)
     else:
-        kind = next(kind for kind in _NOTED if kind == do)
-        status = pipeline.note(workspace, name, kind, by=by, reason=reason, now=now)
+        status = pipeline.note(workspace, name, do, by=by, reason=reason, now=now)
     return words.headline(status)
 
 
@@ -209,7 +206,7 @@ def roll_back(call: Call, name: str, reason: str) -> RolledBack:
     else:
         if "rolled_back" not in {each.kind for each in allowed}:
             raise NotAllowed(f"{name} is over already", fix="start a new release to go back")
-    return roll_back_first(
+    return pipeline.roll_back_first(
         workspace.workspace.root, name, lambda: nullcontext(workspace), by=call.who,
         reason=reason, now=call.now,
     )  # fmt: skip

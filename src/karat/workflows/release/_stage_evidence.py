@@ -55,19 +55,22 @@ class Gathering:
 
     def gather(self) -> Evidence:
         """The evidence; "cannot tell" if what it needs is missing."""
-        rule = self.state.rule
-        kind = "watch" if rule is None else rule.kind
+        gatherers = {
+            "gate": self._gate,
+            "shadow": self._shadow,
+            "experiment": self._experiment,
+            "watch": self._watch,
+        }
         try:
-            match kind:
-                case "gate":
-                    return self._gate()
-                case "shadow":
-                    return self._shadow()
-                case "experiment":
-                    return self._experiment()
-            return self._watch()
+            return gatherers[self.state.wants]()
         except KaratError as error:
             return self._made("cannot_tell", str(error).splitlines()[0])
+
+    @property
+    def _arms(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """What evidence of the log is about: the baseline and the candidate."""
+        opening = self.state.opening
+        return {"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}
 
     def _made(
         self,
@@ -77,10 +80,9 @@ class Gathering:
         marks: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
         **more: Any,
     ) -> Evidence:
-        rule = self.state.rule
         values = {"judgments": None, "coverage": None, "made_us": self.now, **more}
         return Evidence(
-            kind="watch" if rule is None else rule.kind,
+            kind=self.state.wants,
             stage=self.state.stage,
             verdict=verdict,
             reason=reason,
@@ -152,14 +154,12 @@ class Gathering:
         verdict, reason = decided(found, plan, self.state)
         signal = None
         with suppress(KaratError):  # the guardrails are there
-            signal = self._signal(log, {"arm": state.opening.candidate.arm})
+            signal = self._signal(log, self._arms[1])
         if signal is not None and signal[0] and state.overridden is None:
             verdict, reason = "breach", signal[1]
-        opening = state.opening
         return self._made(
-            verdict, reason,
-            marks=({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}),
-            coverage=1.0, until_us=min(log.last_us or 0, self.now),
+            verdict, reason, marks=self._arms, coverage=1.0,
+            until_us=min(log.last_us or 0, self.now),
             ended=found.ended and self._spent(),
             result=_brief(found) | {"signal": None if signal is None else signal[1]},
         )  # fmt: skip
@@ -173,17 +173,16 @@ class Gathering:
     # --- watch ---
 
     def _watch(self) -> Evidence:
-        log, opening = log_of(self.opened), self.state.opening
-        marks = ({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm})
+        log = log_of(self.opened)
+        known: dict[str, Any] = {
+            "marks": self._arms,
+            "coverage": 1.0,
+            "until_us": min(log.last_us or 0, self.now),
+        }
         signal = self._signal(log, {})
-        verdict: EvidenceVerdict = "pass"
         if signal is None:
-            verdict, reason = "cannot_tell", "the rollback signal has no value yet"
-        else:
-            verdict, reason = ("breach" if signal[0] else "pass"), signal[1]
-        return self._made(
-            verdict, reason, marks=marks, coverage=1.0, until_us=min(log.last_us or 0, self.now)
-        )
+            return self._made("cannot_tell", "the rollback signal has no value yet", **known)
+        return self._made("breach" if signal[0] else "pass", signal[1], **known)
 
     def _signal(self, log: EventLog, only: Mapping[str, str]) -> tuple[bool, str] | None:
         """Whether the rollback signal is beyond its limit, in words; None without a value."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from karat.clients.switch import read
+from karat.clients.switch import SwitchError, read
 from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
@@ -49,6 +49,7 @@ from karat.tables.release.pipeline import (
     ReleaseRun,
     ReleaseStatus,
     ReleaseStory,
+    RolledBack,
     Step,
     SwitchConfig,
     TrackRecord,
@@ -64,7 +65,7 @@ from karat.workflows.release._release_review import (
     release_review,
 )
 from karat.workflows.release._stage_evidence import Gathering, version_of
-from karat.workflows.release.switching import drive, roll_back_now
+from karat.workflows.release._switching import drive, roll_back_now
 from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.stored_inputs import inputs_digest
@@ -589,6 +590,46 @@ def note(
         )
     release.record(kind, by=by, reason=reason)
     return release.status()
+
+
+def roll_back_first(
+    root: Path,
+    name: str,
+    opening: Callable[[], AbstractContextManager[Workspace]],
+    *,
+    by: str,
+    reason: str,
+    now: int,
+) -> RolledBack:
+    """Give all users the baseline again, before the workspace is opened and the ledger written.
+
+    Args:
+        opening: Opens the workspace; whatever it or its database raises, users are safe.
+
+    Raises:
+        SwitchError: the switch is not where it should be; the rollback is recorded nevertheless.
+    """
+    reason = " ".join(reason.encode("utf-8", "replace").decode().split())
+    check_person(by)
+    if not reason:
+        raise UsageError("a rollback needs a reason", fix="--reason TEXT")
+    failed: SwitchError | None = None
+    try:
+        roll_back_now(root, name, by=by, reason=reason, now=now)
+    except SwitchError as error:
+        failed = error
+    try:
+        with opening() as opened:
+            release = Release.of(opened, name, now)
+            release.adopt()
+            if failed is None:
+                release.set_switch()
+                return RolledBack(name, release.status(), "")
+    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
+        if failed is None:
+            return RolledBack(name, None, str(error).splitlines()[0])
+    assert failed is not None
+    raise failed
 
 
 # --- run ---

@@ -12,6 +12,7 @@ from typing import Any
 
 from karat.errors import InputError, KaratError
 from karat.formats.own import history as histories
+from karat.measures import DEFAULTS
 from karat.reports.phrases.trend import uncompared
 from karat.reports.release.trend import last_of
 from karat.reports.release.trend_page import Remark, section
@@ -20,6 +21,7 @@ from karat.tables import Qrels
 from karat.tables.golden.golden_sets import Edition
 from karat.tables.release.history import Point
 from karat.tables.release.trend import Mark, Series, Trend
+from karat.tables.workspace import Headline
 from karat.workflows.golden.editions import list_editions, standing_in
 from karat.workflows.release.trend import in_order, keys_of, trend_of
 from karat.workflows.workspace.artifacts import key_of
@@ -30,6 +32,7 @@ from karat.workflows.workspace.workspace import Workspace
 _FILES, _CHARTS = 32, 128  # cached by a process
 _KIND = "edition-hashes"
 _WIDE = (1080, 260)  # width and height of a chart in pixels
+_HEADLINE = 30  # points of a headline
 _CURRENT = timedelta(days=30)  # a run without a gate for longer is no longer gated
 
 
@@ -101,6 +104,45 @@ def newest_gates(history: History) -> dict[str, Point]:
         return {}
     first = (date.fromisoformat(gates[-1].time[:10]) - _CURRENT).isoformat()
     return {point.series_name: point for point in gates if point.time[:10] >= first}
+
+
+def headline(histories: Sequence[History]) -> tuple[Headline, str, Series] | None:
+    """The newest value of the first usual measure, of the run that was measured most often.
+
+    Returns:
+        The headline, the name of its history, and its series; None if no history has any.
+    """
+    every = [
+        (history, series)
+        for history in histories
+        for series in history.series
+        if series.slice is None and series.told and series.marks[-1].value is not None
+    ]
+    if not every:
+        return None
+    usual = [str(measure) for measure in DEFAULTS]
+
+    def rank(one: tuple[History, Series]) -> tuple[int, int, str]:
+        series = one[1]
+        place = usual.index(series.measure) if series.measure in usual else len(usual)
+        return -place, len(series.marks), series.marks[-1].time
+
+    history, series = max(every, key=rank)
+    newest = series.marks[-1]
+    better = None if not newest.change else (newest.change > 0) == (series.direction == "higher")
+    found = Headline(
+        title=f"{series.measure} of {series.run}",
+        what=series.measure,
+        unit="number",
+        value=newest.value or 0.0,
+        change=newest.change,
+        better=better,
+        since=newest.time[:10],
+        against="the point before",
+        points=[mark.value for mark in series.marks[-_HEADLINE:]],
+        apart="" if newest.told_apart is None else "yes" if newest.told_apart else "no",
+    )
+    return found, history.name, series
 
 
 def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:

@@ -57,13 +57,6 @@ def roll_back_now(root: Path, name: str, *, by: str, reason: str, now: int) -> N
 
     Even if a part of it fails, the rest is done. It can be repeated at any time.
 
-    Args:
-        root: Folder of ``karat.toml``.
-        name: Name of the release.
-        by: Who rolls it back.
-        reason: Why, in a sentence.
-        now: The time, microseconds UTC.
-
     Raises:
         UsageError: unknown release.
         SwitchError: a part of it failed; the text says which, and what will happen.
