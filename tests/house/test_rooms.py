@@ -40,7 +40,7 @@ LISTS = {"__main__", "main", "server", "app", "api", "registry", "catalogue", "o
 LONGER = {
     "cli/offline/compare.py compare": 102,
     "cli/offline/evaluate.py evaluate": 95,
-    "cli/release/gate.py _gate": 83,
+    "cli/release/gate.py _gate": 80,
     "cli/workspace/demo.py demo": 74,
     "demo/build.py build": 78,
     "online/simulate/tasks.py _ask": 79,

@@ -243,7 +243,7 @@ class _Budget:
     """How many queries something bad may happen to."""
 
     what: str  # the queries in the rule, as `without results`
-    some: str  # what is said of those that there are
+    some: str  # of those that there are
     none: str  # and if there are none
     over: GateVerdict  # the verdict if there are more
 

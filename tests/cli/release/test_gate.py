@@ -382,7 +382,7 @@ def test_a_policy_to_start_with_is_written_and_holds(
         min_queries=25,
         min_judged=0.5,
     )
-    assert [rule.text for rule in policy.rules] == [
+    assert [f"{rule.measure} {rule.drop_text}" for rule in policy.rules] == [
         "nDCG@10 drops by at most 5%",
         "AP drops by at most 5%",
     ]

@@ -14,7 +14,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "gate.toml"
     path.write_text('\ufeff[[rule]]\r\nmeasure = "nDCG@10"\r\nmax_drop = "5%"\r\n', "utf-8")
     policy = read_policy(path)
-    assert policy.rules[0].text == "nDCG@10 drops by at most 5%"
+    assert policy.rules[0].drop_text == "drops by at most 5%"
     assert policy.source == str(path)
 
 

@@ -16,7 +16,7 @@ from karat.experiments.assignment import Rollout
 from karat.formats.own.history import locked
 from karat.formats.own.release_files import LOCK, TOMBSTONE, tombstone, write_switch
 from karat.tables.release.pipeline import SwitchConfig
-from karat.workflows.release import switching
+from karat.workflows.release import _switching
 from karat.workflows.release._switching import drive, roll_back_now, stopped
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,7 +62,7 @@ def test_the_tombstone_is_written_before_the_switch_is_set(
         assert tombstone(root, "v2") is not None
         raise SwitchError("the webhook did not accept it", fix="start its receiver")
 
-    monkeypatch.setattr(switching, "put", unreachable)
+    monkeypatch.setattr(_switching, "put", unreachable)
     with pytest.raises(SwitchError) as failed:
         roll_back(root)
     assert str(failed.value) == (
@@ -99,7 +99,7 @@ def test_a_tombstone_that_cannot_be_written_stops_the_candidate_all_the_same(
     def refused(*_: object) -> None:
         raise InputError("cannot be written: Read-only file system", file="rollback.json")
 
-    monkeypatch.setattr(switching, "write_tombstone", refused)
+    monkeypatch.setattr(_switching, "write_tombstone", refused)
     drive(root, "v2", FILE, WANT)
     with pytest.raises(SwitchError, match=r"is stopped, but the rollback is not recorded.*Read-o"):
         roll_back(root)
@@ -127,7 +127,7 @@ def test_a_folder_that_is_read_only(root: Path) -> None:
 def test_a_process_that_hangs_does_not_prevent_a_rollback(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switching, "MARGIN", -1.9)  # 0.1 s
+    monkeypatch.setattr(_switching, "MARGIN", -1.9)  # 0.1 s
     put(FILE, root, WANT)
     with locked(root / "releases/v2" / LOCK):
         with pytest.raises(SwitchError, match="another process has been setting the switch of v2"):
@@ -145,12 +145,12 @@ def test_a_rollback_during_a_drive_that_did_not_wait(
 
     def slow(*args: object, **options: object) -> None:
         if not (root / "releases/v2" / TOMBSTONE).exists():
-            monkeypatch.setattr(switching, "MARGIN", -1.9)
+            monkeypatch.setattr(_switching, "MARGIN", -1.9)
             with pytest.raises(SwitchError, match="another process"):
                 roll_back(root)
         put(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(switching, "put", slow)
+    monkeypatch.setattr(_switching, "put", slow)
     assert drive(root, "v2", FILE, WANT) == stopped(WANT)
     assert read(FILE, root) == stopped(BASELINE)
 

@@ -191,16 +191,12 @@ def _gate(
     page = None if no_keep else _keep(found, code, now)
     further = []
     if history is not None:
-        from karat.tables.about import name_in
-
-        rules = {**settings, "part": part}
-        candidate: Any = read[-1]
-        named = series or name_in(candidate.about)
-        further.append(lambda: _append(history, found, code, now, corpus, rules, named))
+        rules, run = {**settings, "part": part}, read[-1]
+        further.append(lambda: _append(history, found, run, code, now, corpus, rules, series))
     if report is not None:
         further.append(lambda: _report(report, found, spec, read, judgments, qrels, settings))
-    if report is not None and open_page:
-        further.append(lambda: show_page(report))
+        if open_page:
+            further.append(lambda: show_page(report))
     if notify is not None:
         further.append(lambda: _notify(notify, found, code, page))
     return _then(found.exit_code, further)
@@ -315,6 +311,7 @@ def _report(
 def _append(
     history: str,
     found: Gate,
+    run: Any,  # the candidate
     commit: str | None,
     now: int,
     corpus: str | None,
@@ -322,10 +319,13 @@ def _append(
     series: str | None,
 ) -> None:
     from karat.cli.release import trend
+    from karat.tables.about import name_in
     from karat.workflows.release.trend import keep_gate, rules_text
 
-    when, rules = trend.moment(now), rules_text(settings)
-    keep_gate(history, found, time=when, commit=commit, corpus=corpus, rules=rules, series=series)
+    keep_gate(
+        history, found, time=trend.moment(now), commit=commit, corpus=corpus,
+        rules=rules_text(settings), series=series or name_in(run.about),
+    )  # fmt: skip
 
 
 def _notify(url: str, found: Gate, commit: str | None, page: str | None) -> None:

@@ -144,20 +144,14 @@ def one_trend(
     newest = series.marks[-1]
     address = address_of(history.name, series.run, series.measure, workflow.slice_of(series))
     annotations = annotations_of(workspace)
-    shown = series.marks[-last:]
-    drawable = annotations.filter(pl.col("time_us") >= time_of(shown[0].time))
-    numbers = {each: str(at) for at, each in enumerate(drawable["id"].to_list(), 1)}
-    remarks = [
-        Remark(f"{moment(row['time_us']):%Y-%m-%dT%H:%M:%S.%fZ}", numbers[row["id"]], row["text"])
-        for row in drawable.iter_rows(named=True)
-    ]
+    remarks = _remarks(annotations, series.marks[-last:][0])
     golden = call.site.opened(call.site.workspace.golden.name)
     _know_editions(golden)
     sources = [point for point, _ in workflow.points_of(history, series)]
     origins = workflow.kept_from(golden, sources)
     drawn, undrawn = None, ""
     try:
-        drawn = dict(workflow.chart_of(history, series, last, remarks))
+        drawn = dict(workflow.chart_of(history, series, last, list(remarks.values())))
         drawn["charts"] = _linked(drawn["charts"], origins[-last:], call.site.settings.base)
     except MissingExtra as error:
         undrawn = str(error)
@@ -186,7 +180,7 @@ def one_trend(
         notes=notes,
         marks=annotations.to_dicts(),
         not_in_json={
-            "numbers": numbers,
+            "numbers": {each: remark.label for each, remark in remarks.items()},
             "drawn": drawn,
             "undrawn": undrawn,
             "others": _others(history, series),
@@ -197,6 +191,15 @@ def one_trend(
         },
     )
     return show(call, page)
+
+
+def _remarks(annotations: pl.DataFrame, first: Mark) -> dict[int, Remark]:
+    """The annotations since the first point of a chart, numbered, by id."""
+    drawable = annotations.filter(pl.col("time_us") >= time_of(first.time))
+    return {
+        row["id"]: Remark(f"{moment(row['time_us']):%Y-%m-%dT%H:%M:%S.%fZ}", str(at), row["text"])
+        for at, row in enumerate(drawable.iter_rows(named=True), 1)
+    }
 
 
 def _whys(workspace: Workspace, run: str) -> Sequence[Why]:
