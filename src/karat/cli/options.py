@@ -152,9 +152,13 @@ history = together(
 
 
 def _person(_context: click.Context, _option: click.Parameter, name: str | None) -> str:
-    import getpass
+    from karat.errors import UsageError
+    from karat.workflows.offline.parts import user
 
-    return (getpass.getuser() if name is None else name).encode("utf-8", "replace").decode().strip()
+    person = (user() if name is None else name).encode("utf-8", "replace").decode().strip()
+    if not person:
+        raise UsageError("--by: the name is empty", fix="--by NAME")
+    return person
 
 
 acting = option(

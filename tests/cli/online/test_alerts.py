@@ -41,6 +41,8 @@ def test_a_watch_in_a_workspace_opens_an_alert_that_people_handle(typed, shop) -
         "acknowledged", "muted", "resolved", "reopened",
     ]  # fmt: skip
     assert "there is no alert 2" in typed("online alerts show 2", code=2).err
+    assert "is not in the range" in typed(f"online alerts show {2**63}", code=2).err
+    assert "the name is empty" in typed("online alerts resolve 1 --by", " ", code=2).err
     assert "neither a duration" in typed("online alerts mute 1 --until soon", code=2).err
 
 

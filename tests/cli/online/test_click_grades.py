@@ -46,7 +46,8 @@ def test_exit_codes(typed: Typed, tmp_path: Path, log: Path) -> None:
     typed("clicks judge same.txt --model naive -o g.parquet")
     typed("clicks judge pages.txt --cut 0.1,x -o g.parquet", code=2)
     typed("clicks judge pages.txt --half-life 30d -o g.parquet", code=2)  # no times in this form
-    typed("clicks judge pages.txt", code=2)  # no workspace, and no file
+    assert "-o FILE, or karat init" in typed("clicks judge pages.txt", code=2).err
+    assert "not written (preview)" in typed("clicks judge pages.txt --preview").out
     typed("clicks agree --clicks g.parquet", code=2)
     typed("clicks agree --clicks g.parquet --qrels x -w .", code=2)
 
@@ -62,6 +63,11 @@ def test_a_workspace(typed: Typed, log: Path) -> None:
         typed(f"golden import {name} -w shop")
     assert "not written (preview)" in typed("clicks judge pages.txt -w shop --preview").out
     typed("clicks agree -w shop", code=2)
+    write_pages(Path("other.txt"), pages=500, queries=5, swaps=0.5)
+    other = Path("other.txt").read_text(encoding="utf-8").replace("q", "unknown ")
+    Path("other.txt").write_text(other, encoding="utf-8")
+    error = typed("clicks judge other.txt -w shop", code=2).err
+    assert "none of its 5 queries is in the golden set" in error
     done = typed("clicks judge pages.txt -w shop --notes")
     assert "5 queries of the log (50 pairs) are not in the golden set: left out" in done.out
     agreed = typed("clicks agree -w shop --queue --notes")

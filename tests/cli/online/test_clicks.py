@@ -42,6 +42,7 @@ def test_positions_that_are_not_identified_are_no_error(typed: Typed, tmp_path: 
 
 def test_an_event_log(typed: Typed, tmp_path: Path) -> None:
     keep_events(tmp_path / "events", traffic(600))
+    assert "fix: name events" in typed("clicks fit .", code=2).err
     done = typed("clicks fit events --by device --randomised order=random --only device=phone")
     assert "Use examination from" in done.out
     assert "Examination by device" in done.out

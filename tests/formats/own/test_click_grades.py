@@ -72,6 +72,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
         check_name(tmp_path / "g.txt")
     with pytest.raises(InputError, match="there is no such file"):
         read_origin(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="expected a file, got a folder"):
+        read_origin(tmp_path)
     grades().write_parquet(tmp_path / "plain.parquet")
     with pytest.raises(InputError, match="these are not grades from clicks"):
         read_click_grades(tmp_path / "plain.parquet")

@@ -43,6 +43,7 @@ def test_what_is_refused(workspace: Path, program_of: ProgramOf) -> None:
     assert (status, code) == (400, "input")
     assert "positions are not identified" in message
     assert error_of(egon.get(PATH, params={"cut": 2}))[0] == 400
+    assert error_of(egon.get(PATH, params={"least": "inf"}))[0] == 400
 
 
 @pytest.fixture(autouse=True)

@@ -90,7 +90,7 @@ def test_thresholds_count_without_reading_the_log_again(
         ("cut=0.5&cut=0.3&cut=0.6", "not ascending"),
         ("cut=0.5", "Expected 3 cut points"),
         ("cut=high", "'high' is not a number"),
-        ("least=-1", "not above 0"),
+        ("least=-1", "not a number above 0"),
         ("model=DCTR", "takes position for relevance"),
         ("model=PBN", "PBM"),
     ],

@@ -156,6 +156,14 @@ def test_what_cannot_be_done(shop: Workspace, action: Any, how: Any, said: str) 
         alerts.act(shop, 7, "resolved", person="eve", now=NOW)
 
 
+def test_a_resolved_alert_is_not_muted(shop: Workspace) -> None:
+    alerts.record(shop, watched(), now=NOW)
+    alerts.act(shop, 1, "resolved", person="eve", now=NOW)
+    with pytest.raises(UsageError, match="resolved, and quiet already"):
+        alerts.act(shop, 1, "muted", person="eve", now=NOW, until="8h")
+    assert alerts.act(shop, 1, "acknowledged", person="eve", now=NOW).state == "acknowledged"
+
+
 def test_what_is_over_can_only_be_resolved(shop: Workspace) -> None:
     alerts.record(shop, watched(), now=NOW)
     alerts.record(shop, usual(), now=NOW)

@@ -229,7 +229,8 @@ def test_the_research_form_has_no_events(tmp_path: Path, option: str) -> None:
     path = tmp_path / "pages.txt"
     path.write_text("q\ta : a\n")
     value = {"half_life_us": DAY, "only": {"a": "b"}}.get(option, "duckdb")
-    with pytest.raises(UsageError, match=f"{option.removesuffix('_us')} needs an event log"):
+    name = "a first day" if option == "first" else option.removesuffix("_us")
+    with pytest.raises(UsageError, match=f"{name} needs an event log"):
         count_clicks(path, needs="cells", **{option: value})
 
 

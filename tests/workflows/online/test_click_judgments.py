@@ -104,6 +104,13 @@ def test_what_is_refused_before_the_log_is_read(tmp_path: Path) -> None:
         judge_clicks(none, file=tmp_path / "g.csv", cuts=[0.5, 0.1])
     with pytest.raises(UsageError, match="no log was given"):
         judge_clicks(file=tmp_path / "g.csv")
+    for least in (0.0, float("inf"), float("nan")):
+        with pytest.raises(UsageError, match="is not a number above 0"):
+            judge_clicks(none, file=tmp_path / "g.csv", least=least)
+    with pytest.raises(UsageError, match="unknown click model 'naif'") as error:
+        judge_clicks(none, "naif", file=tmp_path / "g.csv")
+    assert error.value.nearest == ("naive",)
+    assert error.value.fix == "use one of PBM, Cascade, SDBN, DBN, naive"
     with pytest.raises(UsageError, match="SDBN does not use searches in random order"):
         judge_clicks(none, "SDBN", file=tmp_path / "g.csv", randomised="a=b")
 
@@ -115,6 +122,8 @@ def test_cut_points_give_the_scale_of_a_file(tmp_path: Path) -> None:
     assert found.too_few == 0
     with pytest.raises(InputError, match="no pair of a known query was looked at 1e\\+06 times"):
         judge_clicks(tmp_path / "log.txt", file=tmp_path / "h.csv", least=1e6)
+    with pytest.raises(UsageError, match="randomised needs an event log"):
+        judge_clicks(tmp_path / "log.txt", file=tmp_path / "h.csv", randomised="order=random")
 
 
 def test_grades_of_a_golden_set_are_next_to_its_store(

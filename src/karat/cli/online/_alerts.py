@@ -14,6 +14,7 @@ from karat.cli.workspace.workspace import clock, folder, opened
 if TYPE_CHECKING:
     from karat.tables.online.alerts import Did
 
+_number = click.argument("number", metavar="ALERT", type=click.IntRange(1, 2**63 - 1))
 _note = options.option("--note TEXT", "Why, or what you found; shown with the alert.", "",
                        show_default=False)  # fmt: skip
 _output = options.output("table", "json")
@@ -49,7 +50,7 @@ def list_alerts(every: bool, start: Path, output: str) -> None:
 
 
 @alerts.command("show", epilog=options.examples("karat online alerts show 3"))
-@click.argument("number", metavar="ALERT", type=click.IntRange(min=1))
+@_number
 @folder
 @_output
 def show(number: int, start: Path, output: str) -> None:
@@ -76,7 +77,7 @@ def _act(number: int, action: Did, by: str, start: Path, output: str, **how: Any
 
 def _command(name: str, *examples: str) -> Callable[[_Command], click.Command]:
     options_of = options.together(
-        click.argument("number", metavar="ALERT", type=click.IntRange(min=1)),
+        _number,
         _note, options.acting, folder, _output,
     )  # fmt: skip
     command = alerts.command(name, epilog=options.examples(*examples))
@@ -102,7 +103,7 @@ def reopen(number: int, **how: Any) -> None:
 
 
 @alerts.command("mute", epilog=options.examples("karat online alerts mute 3 --until 8h"))
-@click.argument("number", metavar="ALERT", type=click.IntRange(min=1))
+@_number
 @options.option(
     "--until TIME", "When the mute ends: 8h, 2d, or 2026-11-21T08:00 (UTC).", required=True
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from karat.cli.progress import working
 from karat.cli.workspace.workspace import clock, opened
 from karat.errors import UsageError
 
-_WORKSPACE = options.option(
-    "-w --workspace start DIR",
-    "A folder in the workspace.  [default: the current folder, unless a file is given]",
-    type=click.Path(path_type=Path),
-)
+
+def _workspace(unless: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return options.option(
+        "-w --workspace start DIR",
+        f"A folder in the workspace.  [default: the current folder, unless {unless} is given]",
+        type=click.Path(path_type=Path),
+    )
 
 
 def _cuts(
@@ -32,6 +35,21 @@ def _cuts(
         raise UsageError(
             f"the cut points {text!r} are not numbers", fix="--cut 0.1,0.3,0.6"
         ) from None
+
+
+def _here(log: str | Path | None, *, preview: bool) -> Path | None:
+    """The current folder; None if the grades of a log are counted outside of a workspace."""
+    from karat.formats.own.workspace import find_workspace
+
+    try:
+        find_workspace(Path())
+    except UsageError as error:
+        if log is None:
+            raise
+        if not preview:
+            raise UsageError(error.what, fix="-o FILE, or karat init") from None
+        return None
+    return Path()
 
 
 @options.command(
@@ -65,7 +83,7 @@ def _cuts(
     "--presentation ATTRIBUTE",
     "How documents were shown, such as with an image: an attribute of impressions or searches.",
 )
-@_WORKSPACE
+@_workspace("-o")
 @options.option("-o --output-file file FILE", "Write the grades there: .parquet or .csv.")
 @options.option("--preview", "Count the grades, and write nothing.")
 @online_options.click_log
@@ -92,7 +110,9 @@ def judge(
     from karat.workflows.online.click_judgments import judge_clicks
 
     online_options.click_settings(log, settings)
-    within = start if start is not None or file is not None else Path()
+    within = (
+        start if start is not None or file is not None else _here(log, preview=settings["preview"])
+    )
     place = nullcontext(None) if within is None else opened(within)
     with place as workspace, working("events") as progress:
         found = judge_clicks(
@@ -106,7 +126,7 @@ def judge(
     "karat clicks agree --clicks grades.parquet --qrels qrels.txt",
     name="agree",
 )
-@_WORKSPACE
+@_workspace("--clicks")
 @options.option("--clicks FILE", "Grades of karat clicks judge -o, as Parquet; needs --qrels.")
 @options.option("--qrels FILE", "People's judgments, for --clicks.")
 @options.option("--queries FILE", "With --clicks: texts and attributes of the queries.")

@@ -15,6 +15,7 @@ import polars as pl
 
 from karat.errors import InputError, UsageError
 from karat.formats.tables.parquet import BROKEN
+from karat.formats.tables.source import Source
 from karat.formats.tables.writing import beside, write_pairs
 from karat.tables import Pairs
 from karat.tables.online.clicks import ClickOrigin
@@ -88,9 +89,8 @@ def read_click_grades(path: Path) -> tuple[pl.DataFrame, ClickOrigin]:
 def read_origin(path: Path) -> ClickOrigin:
     """How the grades of a file were made."""
     try:
-        about = pl.read_parquet_metadata(path)
-    except FileNotFoundError:
-        raise InputError("there is no such file", file=str(path)) from None
+        with Source(path):  # refuses a missing file and a folder
+            about = pl.read_parquet_metadata(path)
     except BROKEN as error:
         raise _damaged(path, error) from None
     if KEY not in about:

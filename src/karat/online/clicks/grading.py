@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 import polars as pl
@@ -42,9 +43,11 @@ class Grading:
     least: float = LEAST  # effective impressions; a pair with fewer gets no grade
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a number of impressions that is not above 0."""
-        if not self.least > 0:
-            raise UsageError(f"least {self.least:g} is not above 0", fix=f"{LEAST:g}, for example")
+        """Raises UsageError for impressions that are not a finite number above 0."""
+        if not 0 < self.least < inf:
+            raise UsageError(
+                f"least {self.least:g} is not a number above 0", fix=f"{LEAST:g}, for example"
+            )
 
 
 def cut_points(grades: Sequence[float], cuts: Sequence[float] | None = None) -> CutPoints:

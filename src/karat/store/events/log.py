@@ -40,7 +40,9 @@ class NoStore(InputError):
     """There is no event store."""
 
     def __init__(self, folder: str | Path) -> None:
-        super().__init__(f"no events in {folder}", fix="karat online import LOG…")
+        inside = Path(folder, "events")
+        fix = f"name {inside}" if (inside / MANIFEST).is_file() else "karat online import LOG…"
+        super().__init__(f"no events in {folder}", fix=fix)
 
 
 class NoEvents(NoStore):

@@ -276,6 +276,8 @@ def _check(alert: Alert, action: Did) -> None:
         raise UsageError(f"alert {alert.id} is over: there is nothing to do about it")
     elif alert.state == action == "resolved":
         raise UsageError(f"alert {alert.id} is resolved already")
+    elif alert.state == "resolved" and action == "muted":
+        raise UsageError(f"alert {alert.id} is resolved, and quiet already", fix="reopen it first")
 
 
 def _until(text: str | None, now: int) -> int:

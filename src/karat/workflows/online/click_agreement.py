@@ -117,7 +117,7 @@ def _agreement(
         raise UsageError(
             f"queries have no attribute {by!r}",
             nearest=nearest(by, names, 1),
-            fix=f"one of {', '.join(names)}" if names else "queries with attributes",
+            fix=f"one of {', '.join(names)}" if names else "--queries FILE, in Python queries=FILE",
         )
     if known is not None:
         more = [pl.col("text")] if "text" in known.columns else []

@@ -222,6 +222,7 @@ def _counted(
 
 _SUPPORTED = {"depth", "engine", "rules", "master", "progress"}
 """Options of a log in the research form; rules do nothing there."""
+_DAYS = {"first": "a first day", "last": "a last day"}
 
 
 def _refuse_options(path: str | Path, counting: Counting) -> None:
@@ -232,11 +233,16 @@ def _refuse_options(path: str | Path, counting: Counting) -> None:
     ]
     given += ["engine"] if counting.engine != "polars" else []
     if given:
-        raise UsageError(
-            f"{given[0]} needs an event log, and {path} is in the research form: pages of results "
-            "and clicks, without times or attributes",
-            fix=f"leave out {given[0]}, or give events",
-        )
+        raise needs_events(_DAYS.get(given[0], given[0]), path)
+
+
+def needs_events(option: str, path: str | Path) -> UsageError:
+    """An option that a log in the research form does not support."""
+    return UsageError(
+        f"{option} needs an event log, and {path} is in the research form: pages of results and "
+        "clicks, without times or attributes",
+        fix=f"leave out {option}, or give events",
+    )
 
 
 def _of_pages(path: str | Path, needs: Needs, counting: Counting) -> Counted:

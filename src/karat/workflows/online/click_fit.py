@@ -28,7 +28,7 @@ from karat.tables.online.clicks import (
     Stratum,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.online.click_counts import Counted, Counting, count_strata
+from karat.workflows.online.click_counts import Counted, Counting, count_strata, needs_events
 from karat.workflows.online.evaluate import event_log
 
 INTERLEAVED = 300  # interleaved searches from which they have propensities
@@ -167,6 +167,8 @@ def propensities(
     source: PropensitySource = "interleaved" if randomised is None else "randomised"
     counting = opened.counting
     if randomised is not None:
+        if not isinstance(opened.log, EventLog):
+            raise needs_events("randomised", opened.log)
         counting = replace(counting, only={**(counting.only or {}), randomised[0]: randomised[1]})
     elif TEAMS in opened.attributes:
         counting = replace(counting, present=TEAMS)

@@ -19,7 +19,7 @@ from karat.online.clicks.counts import Pages
 from karat.online.clicks.entry import ClickModel
 from karat.online.clicks.fitting import fit
 from karat.online.clicks.grading import LEAST, NAIVE, Grading, cut_points
-from karat.online.clicks.registry import find
+from karat.online.clicks.registry import MODELS, find
 from karat.online.rules import duration, duration_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, Examination, PropensitySource
@@ -137,7 +137,7 @@ def _log_name(log: Any) -> str:
 
 def judging_model(name: str, randomised: str | None = None) -> ClickModel:
     """A model whose relevance can be cut into grades; raises UsageError for others."""
-    entry = find(name)
+    entry = find(name, [each.name for each in MODELS if each.name not in UNFIT] + [NAIVE])
     if entry.name in UNFIT:
         raise UsageError(
             f"{entry.name} {UNFIT[entry.name]}",
@@ -235,6 +235,21 @@ def graded_clicks(
     return judged, grades
 
 
+def no_grades(found: ClickRelevance, least: float) -> InputError:
+    """Why no pair of a log got a grade."""
+    if found.unmatched_queries and not found.frame.height:
+        return InputError(
+            f"none of its {found.unmatched_queries:,} queries is in the golden set",
+            file=found.log,
+            fix="a golden set with the texts of these queries, or a file for the grades of all",
+        )
+    return InputError(
+        f"no pair of a known query was looked at {least:g} times or more",
+        file=found.log,
+        fix="a longer log, or fewer least impressions",
+    )
+
+
 def _points(grades: Sequence[float] | None, cuts: Sequence[float] | None) -> CutPoints:
     if grades is None:
         grades = _GRADES if cuts is None else range(len(cuts) + 1)
@@ -285,7 +300,8 @@ def judge_clicks(
         raise UsageError("nowhere to write the grades", fix="a workspace, or a file")
     start, now = time.perf_counter(), time.time_ns() // 1000 if now is None else now
     with opened_workspace(workspace, now) as opened:
-        _points(None if opened is None else sorted(opened.golden.grades), cuts)  # before the log
+        scale = None if opened is None else sorted(opened.golden.grades)
+        Grading(_points(scale, cuts), least)  # refused before the log is read
         found = click_relevance(log, model, opened=opened, **options)
         judged, grades = graded_clicks(found, cuts=cuts, least=least, now=now)
         target = Path(file) if file is not None else None
@@ -293,11 +309,7 @@ def judge_clicks(
             target = click_grades_file(opened.workspace.root, opened.golden.name)
     if not preview and target is not None:
         if not grades.height:
-            raise InputError(
-                f"no pair of a known query was looked at {least:g} times or more",
-                file=found.log,
-                fix="a longer log, or fewer least impressions",
-            )
+            raise no_grades(found, least)
         write_click_grades(grades, judged.origin, target)
         judged = replace(judged, file=str(target))
     return replace(judged, seconds=time.perf_counter() - start)

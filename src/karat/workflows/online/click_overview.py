@@ -30,6 +30,7 @@ from karat.workflows.online.click_judgments import (
     click_relevance,
     graded_clicks,
     judging_model,
+    no_grades,
 )
 from karat.workflows.online.log_requests import LogRequest, log_of
 from karat.workflows.workspace.artifacts import Artifact, key_of
@@ -220,10 +221,7 @@ def add_grades(asked: FromClicks, *, person: str, now: int) -> ClickJudgments:
     found = asked.relevance(log_of(opened))
     made, grades = graded_clicks(found, cuts=asked.cuts, least=asked.least, now=now)
     if not grades.height:
-        raise InputError(
-            f"no pair was looked at {asked.least:g} times or more",
-            fix="fewer least impressions, or a longer log",
-        )
+        raise no_grades(found, asked.least)
     path = click_grades_file(opened.workspace.root, opened.golden.name)
     about = {"model": made.origin.model, "cuts": list(made.origin.cuts), "pairs": made.graded}
     with opened.store.begin() as connection:
