@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
 from karat.store.sql.schema import METADATA
 
-VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Versions of the schema, oldest first; each is a file of ``migrations/versions``."""
 VERSION_TABLE = "karat_version"
 BUSY_MS = 30_000  # how long a writer waits for other writers

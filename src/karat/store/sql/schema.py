@@ -124,6 +124,7 @@ pair = Table(
     UniqueConstraint("golden_set_id", "query_id", "doc_id"),
     ForeignKeyConstraint(["golden_set_id", "query_id"], ["query.golden_set_id", "query.query_id"]),
 )
+Index("ix_pair_priority", pair.c.golden_set_id, pair.c.priority, pair.c.query_id)
 
 slot = Table(
     "slot",

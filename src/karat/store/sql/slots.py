@@ -24,6 +24,7 @@ _KIND = sa.bindparam("the_kind", type_=sa.Text)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)
 _A = sa.bindparam("a", type_=sa.BigInteger)
 _B = sa.bindparam("b", type_=sa.BigInteger)
+_LEVEL = sa.bindparam("level", type_=sa.Integer)
 _APART, _RELEVANT = 2.0, 1.0  # as in golden.aggregation.disagreements
 _FREE = {"rater": None, "leased_until_us": None, "first_judgment": None}
 _GROUPS = 256  # PostgreSQL allows some thousand locks, and an import may name more raters
@@ -90,18 +91,17 @@ def take(
     now: int,
     until: int,
 ) -> int | None:
-    """Lease the next slot that is free or expired, in one atomic statement."""
-    a, b = shuffle_keys(declared.salt, rater)
-    values = {
-        "set_id": declared.id,
-        "the_rater": rater,
-        "the_kind": kind,
-        "now": now,
-        "until": until,
-        "a": a,
-        "b": b,
-    }
-    return c.execute(_taking(order), values).scalar_one_or_none()
+    """Lease the next slot that is free or expired; an atomic statement takes it."""
+    values = _of(declared, rater, kind, now)
+    ahead = _first(c, order, values)
+    if ahead is None:
+        return None
+    slot_id = c.execute(_taking(order, by=True), {**values, **ahead, "until": until})
+    taken = slot_id.scalar_one_or_none()
+    if taken is None:  # other raters lease these just now
+        slot_id = c.execute(_taking(order, by=False), {**values, "until": until})
+        taken = slot_id.scalar_one_or_none()
+    return taken
 
 
 def goes_on(
@@ -117,16 +117,28 @@ def upcoming(
     c: sa.Connection, declared: GoldenSetRow, rater: str, order: str, now: int
 ) -> str | None:
     """The query of the pair that ``take`` would lease for a rating; None if there is none."""
+    values = _of(declared, rater, "rating", now)
+    ahead = _first(c, order, values)
+    return None if ahead is None else str(ahead["of_query"])
+
+
+def _of(declared: GoldenSetRow, rater: str, kind: str, now: int) -> dict[str, Any]:
     a, b = shuffle_keys(declared.salt, rater)
-    values = {
-        "set_id": declared.id,
-        "the_rater": rater,
-        "the_kind": "rating",
-        "now": now,
-        "a": a,
-        "b": b,
-    }
-    return c.execute(_next(order).with_only_columns(pair.c.query_id), values).scalar_one_or_none()
+    key = {"set_id": declared.id, "the_rater": rater, "the_kind": kind}
+    return {**key, "now": now, "a": a, "b": b}
+
+
+def _first(c: sa.Connection, order: str, values: dict[str, Any]) -> dict[str, Any] | None:
+    """Priority, query and pair (with the order ``query`` any) of the next slot; None without one.
+
+    Looking at every open slot takes as long as there are open slots. So first the priority is
+    sought, then within it the query (or pair), each in order until one has a slot for the rater.
+    """
+    level = c.execute(_level(), values).scalar_one_or_none()
+    if level is None:
+        return None
+    found = c.execute(_within(order), {**values, "level": level}).one_or_none()
+    return None if found is None else {"level": level, **found._mapping}  # noqa: SLF001
 
 
 def disagree() -> sa.ColumnElement[bool]:
@@ -158,18 +170,58 @@ def disagree() -> sa.ColumnElement[bool]:
 def _more() -> sa.Select[int]:
     of_query = pair.c.query_id == sa.bindparam("of_query", type_=sa.Text)
     before = pair.c.priority <= sa.bindparam("at_most", type_=sa.Integer)
-    return unfilled(own=False).where(of_query, before).limit(1)
+    return unfilled(own=False, by_pair=True).where(of_query, before).limit(1)
 
 
 @cache
-def unfilled(*, own: bool) -> sa.Select[int]:
+def _level() -> sa.Select[int]:
+    """The priority of the next slot."""
+    ahead = (
+        sa.select(pair.c.id, pair.c.priority)
+        .where(pair.c.golden_set_id == _SET)
+        .order_by(pair.c.priority)
+        .offset(0)
+        .subquery()
+    )
+    there = unfilled(own=False, by_pair=True).where(pair.c.id == ahead.c.id)
+    return sa.select(ahead.c.priority).where(_lazily(there, ahead)).limit(1)
+
+
+@cache
+def _within(order: str) -> sa.Select[*tuple[Any, ...]]:
+    """The query of the next slot, among those of the priority ``level``; or with its pair."""
+    if order == "query":
+        table, columns = query, [query.c.query_id.label("of_query")]
+        chosen = sa.select(*columns).where(query.c.dropped_us.is_(None))
+    else:
+        table, columns = pair, [pair.c.query_id.label("of_query"), pair.c.id.label("of_pair")]
+        chosen = sa.select(*columns).where(pair.c.priority == _LEVEL)
+    in_order = chosen.where(table.c.golden_set_id == _SET)
+    ahead = in_order.order_by(at_place(table.c.shuffle), table.c.id).offset(0).subquery()
+    same = pair.c.query_id == ahead.c.of_query if order == "query" else pair.c.id == ahead.c.of_pair
+    there = unfilled(own=False, by_pair=True).where(pair.c.priority == _LEVEL, same)
+    return sa.select(ahead).where(_lazily(there, ahead)).limit(1)
+
+
+def _lazily(there: sa.Select[int], ahead: sa.Subquery) -> sa.ColumnElement[bool]:
+    """Whether there is such a slot; with OFFSET 0, as in ``unfilled``, asked row by row."""
+    return there.correlate(ahead).offset(0).exists()
+
+
+@cache
+def unfilled(*, own: bool, by_pair: bool = False) -> sa.Select[int]:
     """Slots without a judgment that a rater may fill, of pairs the rater has not rated.
 
     Its parameters are ``set_id``, ``the_rater``, ``the_kind`` and ``now``.
 
     Args:
         own: Include slots leased to the rater, and snoozed pairs.
+        by_pair: Slots are looked up pair by pair. An expression keeps SQLite from looking through
+            the index of judgments for each.
     """
+    filled = (
+        sa.func.coalesce(slot.c.judgment_id, 0) != 0 if by_pair else slot.c.judgment_id.is_not(None)
+    )
     other, rated, saw = slot.alias("other"), judgment.alias("rated"), deferred.alias("saw")
     free: sa.ColumnElement[bool] = slot.c.rater.is_(None) | (slot.c.leased_until_us <= _NOW)
     to_rate: sa.ColumnElement[bool] = pair.c.gold_grade.is_(None)
@@ -184,7 +236,7 @@ def unfilled(*, own: bool) -> sa.Select[int]:
             pair.c.golden_set_id == _SET,
             query.c.dropped_us.is_(None),
             slot.c.kind == _KIND,
-            slot.c.judgment_id.is_(None),
+            ~filled,
             free,
             (_KIND != "rating") | to_rate,  # gold items are not rated in the queue
             # A rater must not rate a pair twice, settle their own disagreement, or rate a pair they
@@ -279,15 +331,17 @@ def at_place(shuffle: sa.Column[int]) -> sa.ColumnElement[int]:
 
 
 @cache
-def _next(order: str) -> sa.Select[int]:
+def _taking(order: str, *, by: bool) -> ReturningUpdate[int]:
+    """Lease the next slot; ``by`` of what ``_first`` found, else of all."""
     by_query = [at_place(query.c.shuffle), query.c.id] if order == "query" else []
     in_order = (pair.c.priority, *by_query, at_place(pair.c.shuffle), pair.c.id, slot.c.place)
-    return unfilled(own=False).order_by(*in_order).limit(1)
-
-
-@cache
-def _taking(order: str) -> ReturningUpdate[int]:
-    chosen = _next(order).with_for_update(of=slot, skip_locked=True).cte("chosen")
+    free = unfilled(own=False, by_pair=by).order_by(*in_order).limit(1)
+    if by:
+        of_query = pair.c.query_id == sa.bindparam("of_query", type_=sa.Text)
+        free = free.where(pair.c.priority == _LEVEL, of_query)
+    if by and order != "query":
+        free = free.where(pair.c.id == sa.bindparam("of_pair", type_=sa.BigInteger))
+    chosen = free.with_for_update(of=slot, skip_locked=True).cte("chosen")
     return (
         sa.update(slot)
         .where(slot.c.id == sa.select(chosen.c.id).scalar_subquery())
