@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from hashlib import blake2b, sha256
 from itertools import count, takewhile
 from statistics import median
@@ -363,7 +364,7 @@ def _places(what: str, salt: str, rater: str, share: float, first: int) -> Itera
     """The places from ``first`` on that fall due: one, by hash, in each block of 1 / share + 1."""
     if not 0 <= share <= 0.5:
         raise UsageError(f"the share {share} is not from 0 to 0.5", fix="0.05 is one in twenty")
-    if not (exact := Fraction(share).limit_denominator(1_000_000)):
+    if not (exact := _exact(share)):
         return
     # A block has exactly (p + q) / p places; -(-a // b) rounds up.
     p, whole = exact.numerator, exact.numerator + exact.denominator
@@ -372,6 +373,11 @@ def _places(what: str, salt: str, rater: str, share: float, first: int) -> Itera
         at = start + _number(what, salt, rater, str(block)) % (end - start)
         if at >= first:
             yield at
+
+
+@cache
+def _exact(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(1_000_000)
 
 
 def _duration(seconds: float) -> str:
