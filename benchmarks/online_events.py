@@ -25,10 +25,11 @@ import polars as pl
 from karat.engines.frames.opening import open_engine
 from karat.online.metrics.registry import DEFAULT, find
 from karat.store.events.log import read_event_log
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 log = read_event_log(Path(sys.argv[1]))
 with open_engine(sys.argv[2]) as engine:
-    found = gather(log, engine, [find(name) for name in DEFAULT], [(), ("day",), ("arm",)])
+    metrics = [find(name) for name in DEFAULT]
+    found = gather(Selection(log, engine), metrics, [(), ("day",), ("arm",)])
 out = {}
 for row in found.moments[()].iter_rows(named=True):
     if row["term"] == "value":

@@ -112,7 +112,8 @@ WITH beats AS (
         THEN lead(time_us) OVER w END AS hidden_us
     FROM done WHERE kind IN ('click', 'hide') WINDOW w AS (PARTITION BY user_key, doc_id ORDER BY time_us, tie)
 ), first AS (
-    SELECT * FROM hidden WHERE kind = 'click' AND intent IS NOT NULL
+    SELECT * REPLACE (min(position) OVER w AS position) FROM hidden WHERE kind = 'click' AND intent IS NOT NULL
+    WINDOW w AS (PARTITION BY user_key, intent, coalesce(doc_id, chr(0) || position))
     QUALIFY row_number() OVER (
         PARTITION BY user_key, intent, coalesce(doc_id, chr(0) || position) ORDER BY time_us, tie) = 1
 ), taken AS (
