@@ -134,11 +134,6 @@ def _reason(because: Any) -> str:
 
 
 def best_first(doc_ids: Sequence[str], scores: Sequence[float]) -> tuple[str, ...]:
-    """Documents by score; ties in the order returned.
-
-    Args:
-        doc_ids: As returned, distinct.
-        scores: Their scores; -1, -2, … if the search has none.
-    """
+    """Distinct documents by score, -1, -2, … if the search has none; ties as returned."""
     order = sorted(range(len(doc_ids)), key=lambda place: -scores[place])
     return tuple(doc_ids[place] for place in order)

@@ -136,12 +136,10 @@ def append(name: str, state: ReleaseState | None, event: ReleaseEvent) -> Releas
         )  # fmt: skip
     if event.seq != state.seq + 1:
         raise NotAllowed(f"event {event.seq} of {name} does not follow event {state.seq}")
-    if event.kind == "started":
-        raise NotAllowed(f"the release {name} has started already")
-    if event.kind not in _SWITCHED:
+    if event.kind not in _SWITCHED | {"started"}:
         _refuse_over(state)
     state = replace(state, seq=event.seq, last_us=max(state.last_us, event.at_us))
-    return _APPENDED[event.kind](state, event)
+    return _after(state, event)
 
 
 def _refuse_over(state: ReleaseState) -> None:
@@ -154,14 +152,39 @@ def _refuse_over(state: ReleaseState) -> None:
         raise NotAllowed(f"{state.name} is finished", fix="start a new release to go back")
 
 
-def _recorded(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    assert event.evidence is not None
-    return replace(state, evidence={**state.evidence, event.evidence.stage: event})
-
-
-def _reviewed(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    _named(event, "the review of false positives")
-    return replace(state, reviewed=event)
+def _after(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
+    match event.kind:
+        case "evidence":
+            assert event.evidence is not None
+            return replace(state, evidence={**state.evidence, event.evidence.stage: event})
+        case "reviewed":
+            _named(event, "the review of false positives")
+            return replace(state, reviewed=event)
+        case "advanced":
+            return _advanced(state, event)
+        case "skipped":
+            return _skipped(state, event)
+        case "held":
+            if state.held is not None and state.held.by != KARAT:
+                raise NotAllowed(f"{state.name} is held already, by {state.held.by}")
+            return replace(state, held=event)
+        case "resumed":
+            return _resumed(state, event)
+        case "overridden":
+            return _overridden(state, event)
+        case "finished":
+            left = state.entered_us + state.opening.policy.watch_us - event.at_us
+            if state.stage != DONE or left > 0:
+                raise NotAllowed(f"{state.name} is not at its end")
+            return replace(state, finished=True)
+        case "rolled_back":
+            return replace(state, rolled_back=event, held=None)
+        case "switched":
+            return replace(state, switched=event, unreachable=None)
+        case "unreachable":
+            return replace(state, unreachable=event)
+        case "started":
+            raise NotAllowed(f"the release {state.name} has started already")
 
 
 def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
@@ -234,12 +257,6 @@ def _named(event: ReleaseEvent, what: str) -> None:
                          command="--by NAME --reason TEXT")  # fmt: skip
 
 
-def _held(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    if state.held is not None and state.held.by != KARAT:
-        raise NotAllowed(f"{state.name} is held already, by {state.held.by}")
-    return replace(state, held=event)
-
-
 def _resumed(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     if state.held is None:
         raise NotAllowed(f"{state.name} is not held")
@@ -259,40 +276,6 @@ def _overridden(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
             fix=f"ask {' or '.join(allowed)}" if allowed else "the policy names no user who may",
         )
     return replace(state, overridden=event)
-
-
-def _rolled_back(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    return replace(state, rolled_back=event, held=None)
-
-
-def _finished(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    left = state.entered_us + state.opening.policy.watch_us - event.at_us
-    if state.stage != DONE or left > 0:
-        raise NotAllowed(f"{state.name} is not at its end")
-    return replace(state, finished=True)
-
-
-def _moved(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    return replace(state, switched=event, unreachable=None)
-
-
-def _stuck(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
-    return replace(state, unreachable=event)
-
-
-_APPENDED = {
-    "evidence": _recorded,
-    "reviewed": _reviewed,
-    "advanced": _advanced,
-    "skipped": _skipped,
-    "held": _held,
-    "resumed": _resumed,
-    "overridden": _overridden,
-    "rolled_back": _rolled_back,
-    "finished": _finished,
-    "switched": _moved,
-    "unreachable": _stuck,
-}
 
 
 # --- evidence ---

@@ -366,17 +366,16 @@ class _Reader:
     def increase(self, given: Any) -> Drop | None:
         if given is None:
             return None
-        if isinstance(given, str):
-            if match := _PERCENT.fullmatch(given):
-                return Drop(float(match[1]) / 100, relative=True)
+        share = _PERCENT.fullmatch(given) if isinstance(given, str) else None
+        if isinstance(given, str) and share is None:
             raise self.wrong(
                 f"health: max_p95_increase is {given!r}",
                 'max_p95_increase = "20%" of the baseline, or 50, in milliseconds',
             )
-        size = self.number(given, "health: max_p95_increase")
+        size = float(share[1]) / 100 if share else self.number(given, "health: max_p95_increase")
         if size < 0:
             raise self.wrong(f"health: max_p95_increase is {size:g}, out of its range")
-        return Drop(size, relative=False)
+        return Drop(size, relative=share is not None)
 
     def known(self, given: Any, where: str, measure: Measure) -> Known:
         self.refuse_unknown(given, _KNOWN, where)

@@ -25,6 +25,7 @@ _where = options.option(
 _reason = options.option("--reason TEXT", "Why; shown permanently.", required=True)
 _output = options.output("table", "json")
 _printed = options.output("table", "json", "md")
+_acting = options.together(options.acting, _where, _output)
 _Command = Callable[..., Any]
 
 
@@ -47,6 +48,12 @@ def _command(name: str, *examples: str) -> Callable[[_Command], _Command]:
     return release.command(name, epilog=options.examples(*examples))
 
 
+def _of_release(name: str, *examples: str) -> Callable[[_Command], _Command]:
+    """A command on the release NAME."""
+    of_name = click.argument("name", metavar="NAME")
+    return lambda command: _command(name, *examples)(of_name(command))
+
+
 def _show(status: ReleaseStatus, output: str) -> None:
     from karat.reports.release import pipeline as shown
 
@@ -63,9 +70,7 @@ def _show(status: ReleaseStatus, output: str) -> None:
 @click.argument("candidate", metavar="CANDIDATE")
 @options.option("--policy FILE", "The policy (TOML): stages, guardrails, promises, switch.")
 @options.option("--propose", "Print a policy to begin with: its promises are by the review.")
-@options.acting
-@_where
-@_output
+@_acting
 def start(
     name: str,
     baseline: str,
@@ -109,18 +114,15 @@ def status(name: str | None, start: Path, output: str) -> None:
         options.emit(shown, pipeline.statuses(workspace, now=clock()), output)
 
 
-@_command(
+@_of_release(
     "evidence",
     "karat release evidence hybrid",
     'karat release evidence hybrid --reviewed "12 new documents, 1 wrong"',
 )
-@click.argument("name", metavar="NAME")
 @options.option(
     "--reviewed NOTE", "Record that you looked at false positives; needed before the ramp."
 )
-@options.acting
-@_where
-@_output
+@_acting
 def evidence(name: str, reviewed: str | None, by: str, start: Path, output: str) -> int:
     """Gather the evidence that the stage of a release wants, and record it.
 
@@ -143,12 +145,9 @@ def _exit_code(found: ReleaseStatus) -> int:
     return _EXIT.get(verdicts[0], 3) if verdicts else 3
 
 
-@_command("advance", "karat release advance hybrid")
-@click.argument("name", metavar="NAME")
+@_of_release("advance", "karat release advance hybrid")
 @options.option("--stage NAME", "The stage to pass: refused if the release is in another.")
-@options.acting
-@_where
-@_output
+@_acting
 def advance(name: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Pass the current stage, on its evidence."""
     from karat.workflows.release import pipeline
@@ -158,13 +157,10 @@ def advance(name: str, stage: str | None, by: str, start: Path, output: str) -> 
     _show(found, output)
 
 
-@_command("skip", 'karat release skip hybrid --reason "no shadow traffic: hotfix"')
-@click.argument("name", metavar="NAME")
+@_of_release("skip", 'karat release skip hybrid --reason "no shadow traffic: hotfix"')
 @_reason
 @options.option("--stage NAME", "The stage to skip: refused if the release is in another.")
-@options.acting
-@_where
-@_output
+@_acting
 def skip(name: str, reason: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Go on without the evidence of the current stage."""
     from karat.workflows.release import pipeline
@@ -182,34 +178,25 @@ def _noted(name: str, kind: Any, by: str, reason: str, start: Path, output: str)
     _show(found, output)
 
 
-@_command("hold", 'karat release hold hybrid --reason "deploy freeze"')
-@click.argument("name", metavar="NAME")
+@_of_release("hold", 'karat release hold hybrid --reason "deploy freeze"')
 @_reason
-@options.acting
-@_where
-@_output
+@_acting
 def hold(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Stop a release where it is; guardrails still roll it back."""
     _noted(name, "held", by, reason, start, output)
 
 
-@_command("resume", 'karat release resume hybrid --reason "freeze is over"')
-@click.argument("name", metavar="NAME")
+@_of_release("resume", 'karat release resume hybrid --reason "freeze is over"')
 @_reason
-@options.acting
-@_where
-@_output
+@_acting
 def resume(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Let a held release go on."""
     _noted(name, "resumed", by, reason, start, output)
 
 
-@_command("rollback", 'karat release rollback hybrid --reason "wrong prices"')
-@click.argument("name", metavar="NAME")
+@_of_release("rollback", 'karat release rollback hybrid --reason "wrong prices"')
 @_reason
-@options.acting
-@_where
-@_output
+@_acting
 def rollback(name: str, reason: str, by: str, start: Path, output: str) -> None:
     """Give all users the baseline again.
 
@@ -267,14 +254,11 @@ def run(start: Path, output: str) -> int:
     return int(any(each.problem for each in found))
 
 
-@_command("watch", "karat release watch hybrid")
-@click.argument("name", metavar="NAME")
+@_of_release("watch", "karat release watch hybrid")
 @options.option(
     "--override REASON", "Ignore the rollback signal from now on: for those whom the policy names."
 )
-@options.acting
-@_where
-@_output
+@_acting
 def watch(name: str, override: str | None, by: str, start: Path, output: str) -> int:
     """Check the rollback signal of a release that all users have.
 

@@ -228,11 +228,7 @@ def _paired(
 ) -> Paired | None:
     """Compare the points since the last break query by query; None if fewer than two.
 
-    Args:
-        marks: The points of a series.
-        by_query: Their values; as many.
-        up: 1 if higher is better, else -1.
-        series: Number of series tested together.
+    ``up`` is 1 if higher is better, else -1; ``series`` are tested together.
     """
     stretches: list[list[tuple[Mark, QueryValues]]] = [[]]
     for mark, own in zip(marks, by_query, strict=True):

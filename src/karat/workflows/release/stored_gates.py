@@ -17,7 +17,7 @@ from karat.formats.tables.source import Source
 from karat.release.policy import Policy
 from karat.store.sql import comparisons, gates, golden_sets, releases, runs
 from karat.store.sql.opening import open_store
-from karat.tables.records import record_of
+from karat.tables.records import record_of, shared
 from karat.tables.release.gate import Check, Gate, GatePlaces, GateRecord, GateRow, GateSource
 from karat.tables.release.history import Point
 from karat.tables.results import Origin
@@ -228,19 +228,8 @@ def _row(gate: Gate, by: Checked) -> dict[str, Any]:
         "rules": rules,
         "release": by.release,
     }
-    row: dict[str, Any] = _storable(
-        {
-            "candidate": gate.candidate,
-            "baseline": gate.baseline,
-            "policy": gate.policy,
-            "verdict": gate.verdict,
-            "source": by.source,
-            "person": by.person,
-            "commit": by.commit,
-            "content": content,
-        }
-    )
-    return row | {"time_us": by.now}
+    row = shared(gate, GateRow) | shared(by, GateRow) | {"content": content}
+    return {**_storable(row), "time_us": by.now}
 
 
 def _storable(value: Any) -> Any:
