@@ -161,9 +161,26 @@ def test_a_document_is_read_beside_its_rankings_with_the_history_of_its_grade(
         assert f"<bdi>{row['rater']}</bdi>" in page
     # Egon sees their grades, so that his own would not be blind.
     assert "yours would not be blind" in page
-    assert "data-in-place" not in page
+    assert 'name="grade"' not in page
     for doc_id in ("nowhere", EVIL):
         assert egon.get(f"{where}/queries/q1", params={"doc": doc_id}).status_code == 404
+
+
+def test_one_more_rater_is_asked_for_what_only_others_have_graded(
+    egon: Browser, client_of: ClientOf, where: str
+) -> None:
+    address, tail = f"{where}/queries/q1", "?doc=d1"
+    assert "Ask one more rater" in egon.get(address + tail).text
+    for _ in range(2):  # sent twice, it is one
+        answer = egon.fill(address, doc_id="d1", another="yes", asked=tail)
+        assert answer.headers["location"] == address + tail  # type: ignore[attr-defined]
+    page = egon.get(address + tail).text
+    assert "in the queue for one more rater" in page
+    assert "Ask one more rater" not in page
+    waiting = egon.get("/golden/shop/pairs?format=json&doc_id=d1&query_id=q1").json()["pairs"]
+    assert [(row["waiting"], row["chosen_by"]) for row in waiting] == [(1, "comparison")]
+    audit = client_of("owner").get("/audit?format=json").json()["rows"]
+    assert [row["action"] for row in audit].count("queue for another rater") == 1
 
 
 def test_an_own_grade_is_corrected_where_it_is_read(egon: Browser, where: str) -> None:

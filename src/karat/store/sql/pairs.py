@@ -90,6 +90,15 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
     return Queued(len(new), len(higher), len(golds))
 
 
+def places(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> tuple[int, int]:
+    """How many raters a pair has in the queue: in all, and without a judgment yet."""
+    of_pair = pair.join(slot, slot.c.pair_id == pair.c.id)
+    found = sa.select(sa.func.count(), sa.func.count() - sa.func.count(slot.c.judgment_id))
+    asked = (pair.c.golden_set_id == set_id, pair.c.query_id == query_id, pair.c.doc_id == doc_id)
+    every, free = c.execute(found.select_from(of_pair).where(*asked, slot.c.kind == "rating")).one()
+    return every, free
+
+
 def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
     """The pairs of the queue in the order they were added, without those of dropped queries.
 

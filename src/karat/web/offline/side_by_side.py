@@ -193,9 +193,10 @@ def judge(
     grade: Annotated[float | None, Form()] = None,
     token: Annotated[str, Form(max_length=1_000)] = "",
     undo: Annotated[int | None, Form(ge=1, lt=2**63)] = None,
+    another: Annotated[str, Form(max_length=10)] = "",
     asked: Annotated[str, Form(max_length=5_000)] = "",
 ) -> Response:
-    """Record the user's own grade for a document of this query, or undo it."""
+    """Record the user's grade for a document of this query; or undo it, or ask another rater."""
     row, returned = shown(
         call.site,
         comparison_id,
@@ -209,6 +210,8 @@ def judge(
     rater, now = call.who, call.now
     if undo is not None:
         in_place.take_back(workspace, rater, query_id, doc_id, undo, now=now)
+    elif another:
+        in_place.ask_another(workspace, query_id, doc_id, **call.by)
     elif grade is None:
         raise UsageError("no grade was given", fix="choose a grade")
     else:

@@ -51,7 +51,7 @@ document.addEventListener("submit", async (event) => {
   const { signal } = (sent = new AbortController());
   try {
     await fresh(await fetch(form.action, { method: "POST", body: held }), ["drawer", "rankings"], signal);
-    const what = held.has("undo") ? "Grade undone" : `Grade ${held.get("grade")} recorded`;
+    const what = held.has("undo") ? "Grade undone" : held.has("another") ? "In the queue" : `Grade ${held.get("grade")} recorded`;
     said(`${what} for ${held.get("doc_id")}.`);
     document.querySelector("#drawer a[data-next], #drawer h2")?.focus({ preventScroll: true });
   } catch (error) {

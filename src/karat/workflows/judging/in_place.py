@@ -10,7 +10,18 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.golden.queue import Claim, Pair, checked_submission
-from karat.store.sql import browsing, documents, judgments, pairs, queries, queue, ratings, slots
+from karat.store.sql import (
+    audit,
+    browsing,
+    documents,
+    golden_sets,
+    judgments,
+    pairs,
+    queries,
+    queue,
+    ratings,
+    slots,
+)
 from karat.store.sql.queue import PairRefused, note_votes, rated_by_others
 from karat.store.sql.ratings import Own
 from karat.workflows.workspace.artifacts import key_of
@@ -70,6 +81,7 @@ class ReadDocument:
     own: OwnRating | None  # the rater's own rating
     # Whether another rater has graded it, and this one has not: their grade would not be blind
     by_others: bool
+    waits: bool  # whether it is in the queue for another rater
     seen: Seen = field(repr=False)
 
 
@@ -80,6 +92,7 @@ def read_document(opened: Workspace, rater: str, query_id: str, doc_id: str) -> 
         hashes = browsing.documents(connection, set_id, "sha256", doc_ids=[doc_id])
         history = judgments.history(connection, set_id, query_id, doc_id)
         others = rated_by_others(connection, set_id, rater, query_id, doc_id)
+        _, free = pairs.places(connection, set_id, query_id, doc_id)
     own = own_of(opened, rater, query_id).get(doc_id)
     return ReadDocument(
         doc_id,
@@ -90,8 +103,22 @@ def read_document(opened: Workspace, rater: str, query_id: str, doc_id: str) -> 
         history.reverse(),
         own,
         others and own is None,
+        free > 0,
         Seen(next(iter(hashes["sha256"].to_list()), None), opened.golden.guideline),
     )
+
+
+def ask_another(opened: Workspace, query_id: str, doc_id: str, *, person: str, now: int) -> None:
+    """Put a pair that others have graded into the queue, for one more rater; audited."""
+    golden = opened.golden
+    row = pl.DataFrame({"query_id": [query_id], "doc_id": [doc_id], "chosen_by": ["comparison"]})
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, golden.id)  # of two clicks, one counts
+        every, free = pairs.places(connection, golden.id, query_id, doc_id)
+        if not free:
+            pairs.put(connection, golden.id, row, every + 1, now)
+            about = {"query": query_id, "document": doc_id}
+            audit.note(connection, person, "queue for another rater", golden.name, now, about)
 
 
 def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRating]:
