@@ -76,6 +76,8 @@ def printable(text: str) -> str:
 def _usage_error(error: click.ClickException) -> UsageError:
     """An error of click, in karat's form."""
     message = error.format_message().rstrip(".")
+    for theirs, ours in (("integer", "whole number"), ("float", "number")):
+        message = re.sub(rf"is not a valid {theirs}( range)?$", f"is not a {ours}", message)
     near: list[str] = []
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):

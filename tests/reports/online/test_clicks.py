@@ -46,6 +46,11 @@ def printed(result: ClickFit) -> str:
     return text
 
 
+def test_one_rank_is_compared_with_no_other() -> None:
+    text = printed(replace(FIT, examination=EXAMINATION[:1], perplexity_by_rank=[1.5]))
+    assert text.startswith("All documents were shown at rank 1: there is no other rank to compare")
+
+
 def test_a_fit() -> None:
     text = printed(FIT)
     lines = text.splitlines()

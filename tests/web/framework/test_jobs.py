@@ -99,6 +99,15 @@ def test_an_error_is_told_for_a_while_and_then_it_is_tried_again() -> None:
     assert len(tries) == 4
 
 
+def test_a_mistake_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def work() -> None:
+        raise InputError("broken", fix="write it again")
+
+    with caplog.at_level("INFO"), pytest.raises(InputError):
+        JobQueue().run("a", work, 5)
+    assert caplog.messages == ["computing a: broken; fix: write it again"]
+
+
 def test_what_nobody_expected_is_told_without_its_words() -> None:
     with pytest.raises(KaratError, match="bug in karat") as caught:
         JobQueue().run("a", lambda: {}["x"], 5)

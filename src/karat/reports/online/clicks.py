@@ -45,6 +45,8 @@ def headline(result: ClickFit) -> str:
     if not result.examination:
         return f"{result.model} does not estimate how likely a rank is looked at"
     last = result.examination[-1]
+    if len(result.examination) == 1:
+        return "All documents were shown at rank 1: there is no other rank to compare"
     shown_as = "" if last.presentation is None else f" ({last.presentation})"
     return (
         f"Rank {last.rank}{shown_as} is looked at {percent(last.value)} as often as rank 1"

@@ -147,7 +147,7 @@ class JobQueue:
         try:
             job.work()
         except KaratError as expected:
-            LOG.info("computing %s: %s", job.key, expected)
+            LOG.info("computing %s: %s", job.key, str(expected).replace("\n  ", "; "))
             error = expected
         except BaseException:
             LOG.exception("computing %s failed", job.key)
