@@ -105,7 +105,14 @@ def first_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
 def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
     """Bounds of average precision: c more relevant documents add most at the first c gaps and
     least at the last c; so the ends are among these, for some c from 0 to all gaps.
+
+    They take time for every rank, and depend on the ranks of hits and R alone: queries that are
+    alike in these share them.
     """
+    some, like = _alike(evidence, rel)
+    if len(some) < evidence.n:
+        low, high = average_precision_bounds(evidence.at(some), k, rel)
+        return low[like], high[like]
     can, must = can_be(evidence, rel)
     total = evidence.num_rel(rel)
     relevant = evidence.relevant(rel) & (evidence.rank <= (k or np.inf))
@@ -136,6 +143,21 @@ def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) ->
         high[here] = np.maximum(none, ratio(most, total_here + first).max(axis=1))
         low[here] = np.minimum(none, ratio(least, total_here + last).min(axis=1))
     return low, high
+
+
+def _alike(evidence: Evidence, rel: float) -> tuple[Ints, Ints]:
+    """One query of each kind (documents returned, R, ranks of judged and relevant hits), shape
+    (m,), and which of these each query is like, shape (n,).
+    """
+    hit = 4 * evidence.rank + 2 * evidence.judged + evidence.relevant(rel)
+    start = np.searchsorted(evidence.query, np.arange(evidence.n + 1)).tolist()
+    kinds: dict[tuple[int, float, bytes], int] = {}
+    of_query = zip(evidence.returned.tolist(), evidence.num_rel(rel).tolist(), strict=True)
+    like = [
+        kinds.setdefault((*each, hit[start[at] : start[at + 1]].tobytes()), len(kinds))
+        for at, each in enumerate(of_query)
+    ]
+    return np.unique(like, return_index=True)[1], np.array(like, np.int64)
 
 
 def _from_end(value: Floats | Mask) -> Floats:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.formats.tables.format import Place
@@ -26,6 +27,7 @@ Done = TypeVar("Done")
 
 _THREADS = 2
 _AHEAD = 3
+_STEP = 1 << 18
 
 
 def ahead(work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
@@ -133,36 +135,51 @@ def _plain(data: bytes, layout: Layout) -> bytes | None:
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
     if b"\t" in data or b"\r" in data or b"\v" in data or b"\f" in data:
         data = _BLANKS.sub(b" ", data)
-    # Two spaces in a row are a doubled separator, a separator at an end of a line, or a blank line.
-    # NumPy finds them six times faster than separate searches.
-    blank = np.frombuffer(data, np.uint8) <= ord(" ")
-    if (blank[1:] & blank[:-1]).any() or blank[0]:
+    if _blanks_meet(np.frombuffer(data, np.uint8)):
         data = _BLANKS.sub(b" ", data).replace(b"\n ", b"\n").replace(b" \n", b"\n").lstrip()
         data = re.sub(rb"\n\n+", b"\n", data)
     return data or None
 
 
+def _blanks_meet(data: NDArray[np.uint8]) -> bool:
+    """Whether two blanks follow each other, or one begins the data.
+
+    These are a doubled separator, one at an end of a line, or a blank line. Steps that fit the
+    cache are ten times faster than the whole.
+    """
+    for start in range(0, len(data), _STEP):
+        blank = data[start : start + _STEP + 1] <= ord(" ")
+        if (blank[1:] & blank[:-1]).any():
+            return True
+    return bool(data[0] <= ord(" "))
+
+
 def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame | None:
-    kept_columns = {at: column for at, column in layout.keep.items() if column[0] not in without}
     schema: dict[str, type[pl.DataType]] = {}
+    kept: list[str] = []
     for at, field in enumerate(layout.fields):
-        schema[kept_columns[at][0] if at in kept_columns else f"_{at}_{field}"] = (
-            kept_columns[at][1] if at in kept_columns else pl.String
-        )
+        name, dtype = layout.keep.get(at, ("", pl.String))
+        if name and name not in without:
+            kept.append(name)
+        else:
+            name, dtype = f"_{at}_{field}", pl.String
+        schema[name] = dtype
+    # If further fields are allowed, read the last one to see that no line lacks it.
+    read = list(schema) if layout.more is None else list(dict.fromkeys((*kept, name)))
     try:
-        frame = pl.read_csv(
-            data,
-            separator="\t" if layout.tabs else " ",
-            has_header=False,
-            quote_char=None,
-            schema=schema,
-            # If further fields are allowed, read the last one to see that no line lacks it.
-            columns=None
-            if layout.more is None
-            else sorted({*kept_columns, len(layout.fields) - 1}),
-            comment_prefix="#" if layout.comments and b"#" in data else None,
-            extra_columns="raise" if layout.more is None else "ignore",
-            missing_columns="raise",
+        frame = (
+            pl.scan_csv(
+                data,
+                separator="\t" if layout.tabs else " ",
+                has_header=False,
+                quote_char=None,
+                schema=schema,
+                comment_prefix="#" if layout.comments and b"#" in data else None,
+                extra_columns="raise" if layout.more is None else "ignore",
+                missing_columns="raise",
+            )
+            .select(read)
+            .collect(engine="in-memory")  # twice as fast as streaming for a chunk
         )
     except FAULTS:
         return None
