@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from karat.tables.about import brief
-from karat.tables.engines import Secret
 from karat.tables.schema import Scale
+
+if TYPE_CHECKING:
+    from karat.tables.engines import Secret
 
 State = Literal["waiting", "done", "failed"]
 """State of a comparison: its numbers are requested, computed, or could not be computed."""

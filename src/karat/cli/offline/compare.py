@@ -119,10 +119,11 @@ def compare(
     comparisons, how many queries won and lost, and a verdict: better, worse, equivalent (--margin),
     identical, or cannot tell, with the number of queries it would take.
     """
-    from karat import formats
-    from karat.cli.release.trend import commit as commit_of
-    from karat.reports.offline import comparison
-    from karat.workflows.offline.compare import compare as compared
+    with options.importing():
+        from karat import formats
+        from karat.cli.release.trend import commit as commit_of
+        from karat.reports.offline import comparison
+        from karat.workflows.offline.compare import compare as compared
 
     if verify is not None:
         files = [path for path in (qrels, baseline, *candidates) if path is not None]

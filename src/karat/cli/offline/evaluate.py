@@ -98,9 +98,10 @@ def evaluate(
     runs. Formats are detected from the content: TREC, BEIR, MS MARCO, CSV, TSV, JSONL, Parquet,
     nested JSON; plain or .gz, .zst, .bz2.
     """
-    from karat import formats
-    from karat.cli.release.trend import commit as commit_of
-    from karat.workflows.offline.evaluate import evaluate as evaluated
+    with options.importing():
+        from karat import formats
+        from karat.cli.release.trend import commit as commit_of
+        from karat.workflows.offline.evaluate import evaluate as evaluated
 
     names = [name for name in measures if name.casefold() != "runid"]
     if measures and not names and output != "trec":

@@ -16,9 +16,7 @@ from karat.formats.tables.writing import beside
 from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
 from karat.online.rules import MINUTE, duration
-from karat.online.watch import latest
 from karat.tables.days import is_zone
-from karat.tables.engines import Secret
 from karat.tables.online.events import place
 from karat.tables.schema import read_scale
 from karat.tables.workspace import (
@@ -284,6 +282,8 @@ def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> Works
 
 
 def _watch(tables: Tables) -> WatchConfig:
+    from karat.tables.engines import Secret
+
     notify = tables.value("watch", "notify")
     if isinstance(notify, dict) and len(notify) == 1 and notify.keys() <= {"env", "file"}:
         notify = Secret(**{key: str(value) for key, value in notify.items()})
@@ -305,6 +305,8 @@ def _every(value: Any) -> int:
 
 
 def _window(value: Any) -> str:
+    from karat.online.watch import latest  # which a file without [watch] does not need
+
     latest(str(value), 0, 0)  # raises for an invalid length
     return str(value)
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from karat.measures.no_answer import thinned
 from karat.reports.phrases.numbers import counted, milliseconds, moves, silence_heading, value_text
@@ -20,8 +18,12 @@ from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
 from karat.tables import QueryValue, Result, Results
 from karat.tables.about import AboutChange, brief, short
-from karat.tables.comparison import AnswerChange
 from karat.tables.results import Latency, MachineMean, NoAnswer, Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from karat.tables.comparison import AnswerChange
 
 CURVE_ROWS = 12
 _QUERIES = ("query", "queries")

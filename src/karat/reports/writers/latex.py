@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from karat.reports.phrases.numbers import counted
 from karat.reports.writers.plain import CONTROLS
-from karat.tables.comparison import Comparison, Difference, Settings, Standing
 from karat.tables.results import Result, Results
+
+if TYPE_CHECKING:
+    from karat.tables.comparison import Comparison, Difference, Settings, Standing
 
 _TESTS = {
     "randomisation": "paired randomisation test",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +18,13 @@ from karat.stats.imputation import DRAWS
 from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Result, Run
-from karat.tables.comparison import Comparison, Difference
 from karat.tables.notes import Concern, Note, prefixed
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.offline.evaluation_plan import EvaluationPlan
 from karat.workflows.offline.run_health import of_ids
+
+if TYPE_CHECKING:
+    from karat.tables.comparison import Comparison, Difference
 
 SEEN = 2  # digits that readers use: unjudged documents nearly always change later ones
 Ends = tuple[float | None, float | None]

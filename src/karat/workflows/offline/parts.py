@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from karat.errors import InputError, UsageError, nearest
-from karat.formats.own import golden, held_out
+from karat.formats.own import golden
 from karat.formats.own.workspace import NAME as WORKSPACE
 from karat.formats.tables import writing
 from karat.formats.tables.source import Source
@@ -25,6 +25,9 @@ from karat.tables import Qrels, Queries, Run
 from karat.tables.notes import Concern, Note
 from karat.workflows.offline import inputs
 from karat.workflows.workspace.fingerprints import fingerprint
+
+if TYPE_CHECKING:
+    from karat.formats.own import held_out
 
 NO_FILE = (
     "held-out part: this use is not recorded, because the judgments do not come from a file; "
@@ -59,6 +62,8 @@ def _recorded(
         return []
     if qrels.file is None:
         return [Note(NO_FILE, Concern.INPUT)]
+    from karat.formats.own import held_out  # with gates and their histories
+
     place = held_out.place(qrels.file)
     use = held_out.Use(
         time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -178,6 +183,8 @@ def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
 
 def uses_of(path: str | Path) -> list[held_out.Use]:
     """Uses of the held-out part of a golden set, oldest first."""
+    from karat.formats.own import held_out
+
     if not Path(path).exists():
         raise InputError("there is no such file", file=str(path))
     uses, name = held_out.uses(held_out.place(path)), held_out.called(path)

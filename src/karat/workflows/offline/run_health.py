@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,6 @@ import polars as pl
 from karat.measures import Measure, parse
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
-from karat.release.health import Answers
 from karat.stats import mean
 from karat.stats.quantiles import latency_of, times_of
 from karat.stats.weighing import Weighing
@@ -21,7 +21,9 @@ from karat.tables import Qrels, Run
 from karat.tables.id_spelling import SHARE, Spelling, likely_cause
 from karat.tables.notes import Concern, Note
 from karat.tables.returned import common_reason
-from karat.workflows.release.baseline import states
+
+if TYPE_CHECKING:
+    from karat.release.health import Answers
 
 _TOP = 10  # documents checked per query
 _QUERIES = 300  # queries checked at most, evenly spread
@@ -109,6 +111,9 @@ def answers_of(
     measures: Iterable[Measure],  # measures of the policy, for their cutoffs
     weighing: Weighing,  # weights of the judged queries
 ) -> Answers:
+    from karat.release.health import Answers
+    from karat.workflows.release.baseline import states
+
     run, latency = scores.run, latency_of(scores.run)
     counting = scores.topics & scores.overall & ~known
     failed = counting & (scores.answered == "failed")
