@@ -73,7 +73,8 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
         batch = _ties_in_order(batch, equal, ["doc_id"] if agrees else batch.columns)
 
     counts = np.diff(np.append(starts, len(code)))
-    rows = batch.select("doc_id", "score", batch["doc_id"].hash().alias("doc_hash"))
+    doc_id = batch["doc_id"]
+    rows = pl.DataFrame([doc_id, batch["score"], doc_id.hash().alias("doc_hash")])
     _refuse_duplicates(batch, mixed(rows["doc_hash"], code), counts, source)
     tie_start, tie_size = _groups(equal)
     contradicted = [] if agrees else _contradicted(batch, code, equal)
@@ -139,7 +140,7 @@ def _ties_in_order(
 ) -> pl.DataFrame:
     """The batch with rows of equal score sorted by document id, descending."""
     below = np.flatnonzero(equal) + 1
-    doc_id = batch["doc_id"]
+    doc_id = batch["doc_id"].rechunk()  # Polars gathers strings of one chunk five times faster
     if not len(below) or (doc_id.gather(below) < doc_id.gather(below - 1)).all():
         return batch
     start, size = _groups(equal)
@@ -153,16 +154,14 @@ def _ties_in_order(
     order[tied] = ordered["row"].to_numpy()
     # Within a tie only the document ids, and their ranks if needed, change places.
     moved = [name for name in ("doc_id", "rank") if name in columns]
-    return batch.with_columns(batch[name].gather(order) for name in moved)
+    return batch.with_columns(batch[name].rechunk().gather(order) for name in moved)
 
 
 def _groups(equal: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and size of each group of rows with equal scores."""
-    if not equal.any():
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    edge = np.diff(np.concatenate(([False], equal, [False])).astype(np.int8))
-    start = np.flatnonzero(edge == 1)
-    return start, np.flatnonzero(edge == -1) - start + 1
+    above = np.flatnonzero(equal)
+    first = np.flatnonzero(np.diff(above, prepend=-2) > 1)
+    return above[first], np.diff(np.append(first, len(above))) + 1
 
 
 def _ranks_ascend(batch: pl.DataFrame, same: NDArray[np.bool_]) -> bool:

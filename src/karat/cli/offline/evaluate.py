@@ -126,9 +126,8 @@ def evaluate(
     settings["measures"] = names if measures else None
     keys = () if output == "trec" or settings["compat"] else None
     options.fill_defaults(settings, qrels, judgments, keys)
-    every = full or output in {"json", "csv"}
-    if settings["bounds"] is None and every and not settings["fully_judged"]:
-        settings["bounds"] = True
+    if settings["bounds"] is None and not settings["fully_judged"]:
+        settings["bounds"] = full or output in {"json", "csv"} or None
     settings["documents"] = options.documents_in(qrels, settings)
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none

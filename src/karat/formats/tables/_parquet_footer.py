@@ -107,7 +107,7 @@ class _Thrift:
     def __init__(self, data: bytes) -> None:
         self._data, self._at, self._depth = data, 0, 0
         self._readers: dict[int, Callable[[], Any]] = {
-            3: lambda: self._take(1)[0],
+            3: self._byte,
             4: self._number,
             5: self._number,
             6: self._number,
@@ -126,7 +126,7 @@ class _Thrift:
         self._deeper()
         fields: dict[int, Any] = {}
         number = 0
-        while head := self._take(1)[0]:
+        while head := self._byte():
             kind, step = head & 0x0F, head >> 4
             number = number + step if step else self._number()
             fields[number] = kind == 1 if kind in _BOOLS else self._readers[kind]()
@@ -140,7 +140,7 @@ class _Thrift:
 
     def _list(self) -> list[Any]:
         self._deeper()
-        head = self._take(1)[0]
+        head = self._byte()
         kind, size = head & 0x0F, head >> 4
         if size == 0x0F:
             size = self._varint()
@@ -160,13 +160,18 @@ class _Thrift:
     def _varint(self) -> int:
         value = shift = 0
         while True:
-            byte = self._take(1)[0]
+            byte = self._byte()
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
                 return value
             if shift > 63:
                 raise ValueError("not a number")
+
+    def _byte(self) -> int:
+        byte = self._data[self._at]
+        self._at += 1
+        return byte
 
     def _take(self, size: int) -> bytes:
         piece = self._data[self._at : self._at + size]

@@ -25,6 +25,7 @@ _BOMB_FROM = 1 << 28
 _OWN = "karat_"  # prefix of karat's keys in the metadata
 _ABOUT = f"{_OWN}about"
 _CELL = 8  # bytes of a value in memory, about
+_BATCH = 1 << 17  # rows
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """Errors of Polars on unreadable files."""
 
@@ -112,7 +113,7 @@ def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterat
     """Batches of the file; Polars reads the next one meanwhile."""
     start, total = 1, 0
     try:
-        for part in plan.collect_batches(maintain_order=True):
+        for part in plan.collect_batches(maintain_order=True, chunk_size=_BATCH):
             total += weight(part)
             refuse_bomb(total, source)
             done = fast(part, chosen)
