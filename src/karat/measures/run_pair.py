@@ -11,6 +11,7 @@ from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.judged_join import reduce
 from karat.tables.qrels import Qrels
+from karat.tables.ranking import mixed
 from karat.tables.run import Run
 
 
@@ -85,33 +86,62 @@ class Pair:
 
     def _pool(self, k: int | None) -> Pool:
         topic = {query: index for index, query in enumerate(self.query_ids)}
-        pair = ["query", "doc_id"]
         graded = self.qrels.frame.filter(pl.col("grade") >= 0).select(
             pl.col("query_id").replace_strict(topic, return_dtype=pl.Int64).alias("query"),
             "doc_id",
             "grade",
         )
-        shown = (
-            self.baseline.top(self.query_ids, k)
-            .rename({"rank": "baseline"})
-            .join(
-                self.candidate.top(self.query_ids, k).rename({"rank": "candidate"}),
-                on=pair,
-                how="full",
-                coalesce=True,
-            )
-            .join(graded, on=pair, how="left")
-            # Swapping the runs changes neither the order nor sums.
-            .sort("query", pl.min_horizontal("baseline", "candidate"), "doc_id")
-            .with_columns(
-                pl.col("baseline", "candidate").fill_null(0), pl.col("grade").fill_null(np.nan)
-            )
-        )
+        before, after = (run.top(self.query_ids, k) for run in (self.baseline, self.candidate))
+        of_before, of_after = _same(before, after)
+        alone = np.ones(after.height, np.bool_)
+        alone[of_after] = False
+        shown = pl.concat([before, after.filter(alone)], rechunk=True)
+        ranks = np.zeros((2, shown.height), np.int64)
+        ranks[0, : before.height] = before["rank"]
+        ranks[1, of_before] = after["rank"].to_numpy()[of_after]
+        ranks[1, before.height :] = shown["rank"][before.height :]
+        grade = np.full(shown.height, np.nan)
+        judged, judgment = _same(shown, graded)
+        grade[judged] = graded["grade"].to_numpy()[judgment]
+        order = _order(shown, np.where(ranks.all(axis=0), ranks.min(axis=0), ranks.max(axis=0)))
         return Pool(
             n=len(topic),
-            query=shown["query"].to_numpy(),
-            doc_id=shown["doc_id"],
-            baseline=shown["baseline"].to_numpy(),
-            candidate=shown["candidate"].to_numpy(),
-            grade=shown["grade"].to_numpy(),
+            query=shown["query"].to_numpy()[order],
+            doc_id=shown["doc_id"].gather(order),
+            baseline=ranks[0, order],
+            candidate=ranks[1, order],
+            grade=grade[order],
         )
+
+
+def _same(left: pl.DataFrame, right: pl.DataFrame) -> tuple[Ints, Ints]:
+    """The rows of two frames with the same query and document.
+
+    Joining hashes is far faster than joining ids; matches are then verified.
+    """
+    keyed = [
+        pl.DataFrame(
+            {
+                "key": mixed(frame["doc_id"].hash(), frame["query"].to_numpy().astype(np.uint32)),
+                "at": np.arange(frame.height),
+            }
+        )
+        for frame in (left, right)
+    ]
+    likely = keyed[0].join(keyed[1], on="key")
+    pair = ["query", "doc_id"]
+    here, there = left.select(pair)[likely["at"]], right.select(pair)[likely["at_right"]]
+    same = (here["doc_id"] == there["doc_id"]) & (here["query"] == there["query"])
+    kept = likely.filter(same)
+    return kept["at"].to_numpy(), kept["at_right"].to_numpy()
+
+
+def _order(shown: pl.DataFrame, first: Ints) -> Ints:
+    """The order by query, highest rank and document; swapping the runs does not change it."""
+    order = np.lexsort((first, shown["query"].to_numpy()))
+    query, first, doc_id = shown["query"].to_numpy()[order], first[order], shown["doc_id"]
+    # At most two documents share a rank: one of each run.
+    tied = np.flatnonzero((query[1:] == query[:-1]) & (first[1:] == first[:-1]))
+    turned = tied[(doc_id.gather(order[tied]) > doc_id.gather(order[tied + 1])).to_numpy()]
+    order[turned], order[turned + 1] = order[turned + 1], order[turned]
+    return order

@@ -29,6 +29,9 @@ _THREADS = 2
 _AHEAD = 3
 _STEP = 1 << 18
 
+# Polars loads its NumPy at the first use, which fails if two threads do so at once.
+pl.Series(np.zeros(1))
+
 
 def ahead(work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
     """``map(work, items)``, in order, computed a few items ahead."""
