@@ -67,8 +67,9 @@ class Program:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                process.stdin.write(line.encode("utf-8", "surrogatepass"))
-                await process.stdin.drain()
+                with suppress(ConnectionError):  # it may have ended: its exit code says more
+                    process.stdin.write(line.encode("utf-8", "surrogatepass"))
+                    await process.stdin.drain()
                 out = await asyncio.wait_for(process.stdout.readline(), self._config.timeout)
             except TimeoutError:
                 await self.close()
