@@ -39,7 +39,9 @@ def in_sessions(events: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
         (requests of the user so far, this one included; 0 before the first); Int64.
     """
     order = list(ORDER)
-    marked = events.filter(nw.col("kind") != "impression").with_columns(
+    events = events.filter(nw.col("kind") != "impression")
+    # Windows over few columns: engines that compute rows carry all of them through each.
+    marked = events.select(USER, *order, "kind").with_columns(
         _before=before("time_us"),
         request=running(flag(nw.col("kind") == "search")),
     )
@@ -51,7 +53,8 @@ def in_sessions(events: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     cut = (nw.col("time_us") - nw.col("_start")) // rules.session
     cut_before = (nw.col("_before") - nw.col("_start")) // rules.session
     begins = flag((nw.col("_new") == 1) | (cut != cut_before))
-    return whole.with_columns(session=running(begins)).drop("_before", "_new", "_start")
+    found = whole.select(USER, *order, "request", session=running(begins))
+    return events.join(found, on=[USER, *order], how="left")
 
 
 def bounds(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -111,17 +114,18 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     """
     order = list(ORDER)
     text = nw.col("query_key")
-    asked = (
-        activity.filter(nw.col("kind") == "search")
-        .with_columns(query_key=nw.when(text.str.strip_chars() != "").then(text))
-        .with_columns(_time=before("time_us"), _key=before("query_key"), _session=before("session"))
+    asked = activity.filter(nw.col("kind") == "search").with_columns(
+        query_key=nw.when(text.str.strip_chars() != "").then(text)
+    )
+    chained = asked.select(USER, *ORDER, "session", "request", "query_key", "status").with_columns(
+        _time=before("time_us"), _key=before("query_key"), _session=before("session")
     )
     key, earlier = nw.col("query_key"), nw.col("_key")
     soon = (nw.col("_session") == nw.col("session")) & (
         nw.col("time_us") - nw.col("_time") <= rules.typing
     )
     longer = key.str.starts_with(earlier) | earlier.str.starts_with(key)
-    chained = asked.with_columns(
+    chained = chained.with_columns(
         _typing=flag(soon & (key != earlier) & longer), _fresh=1 - flag(soon & (key == earlier))
     ).drop("_time", "_key", "_session")
     # Equal texts follow the first of them, which is part of typing or not.
@@ -150,9 +154,9 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
         _answered=nw.col("_answered").min().over(USER, "intent"),
     )
     represents = nw.col("request") == nw.coalesce("_answered", "_first")
-    return joined.with_columns(counts=flag(represents)).drop(
-        "_typing", "_fresh", "_like", "_chain", "_on", "_first", "_answered"
-    )
+    found = joined.with_columns(counts=flag(represents))
+    found = found.select(USER, "request", "intent", "typed", "counts")
+    return asked.join(found, on=[USER, "request"], how="left")
 
 
 def intents(
