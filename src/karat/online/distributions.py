@@ -126,9 +126,14 @@ class _Counts:
 
     def drawn(self, weights: Floats) -> Floats:
         """Counts of each bin with buckets weighted by each draw; shape (draws, bins)."""
+        return np.ascontiguousarray(self.by_bin(weights, self._shape[1]).T)
+
+    def by_bin(self, weights: Floats, bins: int) -> Floats:
+        """As ``drawn``, of the first bins; shape (bins, draws)."""
         if not len(self._cells[0]):
-            return np.zeros((len(weights), self._shape[1]))
-        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(weights.T)).T)
+            return np.zeros((bins, len(weights)))
+        counts: Floats = self._matrix[:bins] @ np.ascontiguousarray(weights.T)
+        return counts
 
 
 class Times:
@@ -250,10 +255,32 @@ class Times:
             whole = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
             return float(np.mean(whole)), np.concatenate(ends)
         level = 0.5 if statistic.level is None else statistic.level
-        values = [
-            survival_quantile(self._times, curves, level) for _, curves in self._curves(draws)
-        ]
-        return self.quantile(level), np.concatenate(values)
+        # The quantiles of most draws are among these bins: where few are left.
+        bins = min(int((self._survival > (1 - level) / 2).sum()) + 1, self._shape[1])
+        values = self._quantiles(level, weights, bins)
+        if bins < self._shape[1] and (late := np.isinf(values)).any():
+            values[late] = self._quantiles(level, weights[late], self._shape[1])
+        return self.quantile(level), values
+
+    def _quantiles(self, level: float, weights: Floats, bins: int) -> Floats:
+        """A quantile in each draw; infinite if the first bins do not reach it.
+
+        As by ``kaplan_meier`` and ``survival_quantile``, but along the first axis, which is faster.
+        """
+        values, width, tiny = [], max(1, _BLOCK // bins), np.finfo(np.float64).tiny
+        for top in range(0, len(weights), width):
+            block = weights[top : top + width]
+            total = block @ (self._events.of_buckets + self._censored.of_buckets)
+            events = self._events.by_bin(block, bins)
+            if self.without_end == self.n:
+                survival = 1.0 - np.cumsum(events, axis=0) / np.maximum(total, tiny)
+            else:
+                alive = events + self._censored.by_bin(block, bins)
+                risk = total - np.cumsum(alive, axis=0) + alive
+                survival = np.cumprod(1.0 - events / np.maximum(risk, tiny), axis=0)
+            before = (survival > 1 - level + _ROUNDING).sum(axis=0)
+            values.append(np.append(self._times[:bins], np.inf)[before])
+        return np.concatenate(values)
 
     def _no_draws(self, buckets: int) -> str:
         """The reason for no interval over this many buckets; empty if there can be one."""
