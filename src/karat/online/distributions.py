@@ -78,7 +78,7 @@ def restricted_mean(
     return area + rest * np.minimum(last, up_to), area + rest * up_to
 
 
-_BLOCK = 1 << 18  # numbers per block of curves: a block that fits the CPU cache is fastest
+_BLOCK = 1 << 16  # numbers per block of curves: a block that fits the CPU cache is fastest
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +273,17 @@ class Times:
             total = block @ (self._events.of_buckets + self._censored.of_buckets)
             events = self._events.by_bin(block, bins)
             if self.without_end == self.n:
-                survival = 1.0 - np.cumsum(events, axis=0) / np.maximum(total, tiny)
+                ended = np.cumsum(events, axis=0)
+                before = (ended < (level - _ROUNDING) * np.maximum(total, tiny)).sum(axis=0)
             else:
-                alive = events + self._censored.by_bin(block, bins)
-                risk = total - np.cumsum(alive, axis=0) + alive
-                survival = np.cumprod(1.0 - events / np.maximum(risk, tiny), axis=0)
-            before = (survival > 1 - level + _ROUNDING).sum(axis=0)
+                risk = events + self._censored.by_bin(block, bins)
+                risk[1:] = total - np.cumsum(risk[:-1], axis=0)
+                risk[:1] = total
+                np.maximum(risk, tiny, out=risk)
+                np.divide(events, risk, out=events)
+                np.subtract(1.0, events, out=events)
+                survival = np.cumprod(events, axis=0, out=events)
+                before = (survival > 1 - level + _ROUNDING).sum(axis=0)
             values.append(np.append(self._times[:bins], np.inf)[before])
         return np.concatenate(values)
 
