@@ -330,9 +330,22 @@ def could_type(script: str) -> None:
 def test_the_links_of_a_page_lead_somewhere(name: str) -> None:
     text = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
     for found in LINK.finditer(text):
-        target = (found["target"] or found["ref"]).partition("#")[0]
-        if target and not re.match(r"[a-z]+:", target):
-            assert ((ROOT / name).parent / target).exists(), f"{name} links {target}: not there"
+        target, _, anchor = (found["target"] or found["ref"]).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        page = (ROOT / name).parent / target if target else ROOT / name
+        assert page.exists(), f"{name} links {target}: not there"
+        if anchor and page.suffix == ".md":
+            assert anchor in _anchors(page), f"{name} links #{anchor} of {page.name}: not there"
+
+
+def _anchors(page: Path) -> set[str]:
+    """What links to headings of a page say."""
+    headings = re.findall(
+        r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE
+    )
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", each).lower() for each in headings)
+    return {re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in plain}
 
 
 # The checks above, checked.
