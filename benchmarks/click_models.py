@@ -176,7 +176,8 @@ def count(folder: Path, searches: int, engines: list[str]) -> None:
     store = folder / f"events-{searches}"
     said = {}
     for name in engines:
-        seconds, megabytes, output = timing.once([sys.executable, "-c", COUNT, str(store), name])
+        command = [sys.executable, "-c", COUNT, str(store), name]
+        seconds, megabytes, output = timing.once_with_children(command)
         said[name] = json.loads(output)
         print(f"{name:8}{seconds:8.1f} s {megabytes:8,.0f} MB  {said[name]}", flush=True)
     if len({json.dumps(each) for each in said.values()}) > 1:

@@ -6,8 +6,11 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,47 @@ def once(command: list[str], env: dict[str, str] | None = None) -> tuple[float, 
         sys.exit(f"failed with {process.returncode}: {' '.join(command)[:200]}")
     kilobytes = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
     return seconds, kilobytes / 1000, output
+
+
+def once_with_children(command: list[str]) -> tuple[float, float, str]:
+    """As ``once``, with the peak of the memory of a process and all below it (Linux)."""
+    peak, ended = [0.0], threading.Event()
+
+    def watch(pid: int) -> None:
+        while not ended.wait(0.5):
+            peak[0] = max(peak[0], sum(map(_megabytes, _family(pid))))
+
+    start = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        watcher = threading.Thread(target=watch, args=(process.pid,))
+        watcher.start()
+        output, _ = process.communicate()
+        ended.set()
+        watcher.join()
+    if process.returncode:
+        sys.exit(f"failed with {process.returncode}: {' '.join(command)[:200]}")
+    return time.perf_counter() - start, peak[0], output
+
+
+def _family(pid: int) -> list[int]:
+    """A process, and all below it."""
+    below: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(path.parent.name))
+    family = [pid]
+    for each in family:
+        family += below.get(each, [])
+    return family
+
+
+def _megabytes(pid: int) -> float:
+    """The memory of a process; what it shares with others counts in parts."""
+    with suppress(OSError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.partition("\nPss:")[2].split()[0]) / 1000
+    return 0.0
 
 
 def in_turn(commands: dict[str, list[str]], rounds: dict[str, int]) -> dict[str, Timing]:
