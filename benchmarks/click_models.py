@@ -177,9 +177,9 @@ def count(folder: Path, searches: int, engines: list[str]) -> None:
     said = {}
     for name in engines:
         command = [sys.executable, "-c", COUNT, str(store), name]
-        seconds, megabytes, output = timing.once_with_children(command)
+        taken, output = timing.once_with_children(command)
         said[name] = json.loads(output)
-        print(f"{name:8}{seconds:8.1f} s {megabytes:8,.0f} MB  {said[name]}", flush=True)
+        print(f"{name:8}{taken}  {said[name]}", flush=True)
     if len({json.dumps(each) for each in said.values()}) > 1:
         sys.exit("the engines do not agree")
 
