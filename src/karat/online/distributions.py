@@ -126,14 +126,15 @@ class _Counts:
 
     def drawn(self, weights: Floats) -> Floats:
         """Counts of each bin with buckets weighted by each draw; shape (draws, bins)."""
-        return np.ascontiguousarray(self.by_bin(weights, self._shape[1]).T)
-
-    def by_bin(self, weights: Floats, bins: int) -> Floats:
-        """As ``drawn``, of the first bins; shape (bins, draws)."""
         if not len(self._cells[0]):
-            return np.zeros((bins, len(weights)))
-        counts: Floats = self._matrix[:bins] @ np.ascontiguousarray(weights.T)
-        return counts
+            return np.zeros((len(weights), self._shape[1]))
+        return np.ascontiguousarray(
+            (self.first(self._shape[1]) @ np.ascontiguousarray(weights.T)).T
+        )
+
+    def first(self, bins: int) -> Any:
+        """Counts of the first bins by bucket; sparse, shape (bins, buckets)."""
+        return self._matrix[:bins]
 
 
 class Times:
@@ -268,15 +269,16 @@ class Times:
         As by ``kaplan_meier`` and ``survival_quantile``, but along the first axis, which is faster.
         """
         values, width, tiny = [], max(1, _BLOCK // bins), np.finfo(np.float64).tiny
+        totals = weights @ (self._events.of_buckets + self._censored.of_buckets)
+        ending, others = self._events.first(bins), self._censored.first(bins)
         for top in range(0, len(weights), width):
-            block = weights[top : top + width]
-            total = block @ (self._events.of_buckets + self._censored.of_buckets)
-            events = self._events.by_bin(block, bins)
+            block = np.ascontiguousarray(weights[top : top + width].T)
+            total, events = totals[top : top + width], ending @ block
             if self.without_end == self.n:
                 ended = np.cumsum(events, axis=0)
                 before = (ended < (level - _ROUNDING) * np.maximum(total, tiny)).sum(axis=0)
             else:
-                risk = events + self._censored.by_bin(block, bins)
+                risk = events + others @ block
                 risk[1:] = total - np.cumsum(risk[:-1], axis=0)
                 risk[:1] = total
                 np.maximum(risk, tiny, out=risk)
