@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -38,9 +37,6 @@ GRACE_S = 8
 """Seconds for requests under way to finish at shutdown."""
 _LAST_S = 1.5  # after that, the process ends anyway
 _HUNG_S = 30  # without a sign of life, a worker process is replaced
-# How long a thread may compute while another waits for its turn. Python's 5 ms are waited for at
-# every statement that a rater's answer sends to the store while another page is computed.
-_TURN_S = 0.0005
 _TRIED = 100  # ports to try for a free one
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 _NUMBERS = re.compile(r"[0-9.]+|\[.*\]")
@@ -218,7 +214,6 @@ def _process() -> Iterator[None]:
     """Around the life of the app: temporary files of its own, and an end in time."""
     from karat.web.framework.uploads import own_place
 
-    sys.setswitchinterval(_TURN_S)
     with own_place():
         yield
         late = threading.Timer(_LAST_S, os._exit, args=(0,))
