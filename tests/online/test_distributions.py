@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from karat.online.distributions import Statistic, Times
+from karat.online.distributions import Statistic, Times, kaplan_meier, survival_quantile
 from karat.stats.bucket_resampling import Draws
 
 SECOND = 1_000_000
@@ -158,3 +158,27 @@ def test_buckets_cover_a_median_of_users_who_hang_together() -> None:
         assert said.high is not None
         held += said.low <= 10 * SECOND <= said.high
     assert 0.87 <= held / logs <= 0.99
+
+
+@pytest.mark.parametrize("censored", [0.0, 0.3])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_each_draw_has_the_quantile_of_its_own_curve(level: float, censored: float) -> None:
+    # Few buckets of very different users: some draws need bins far beyond those of most.
+    random = np.random.default_rng(5)
+    bucket = random.integers(0, 12, 400)
+    seconds = np.round(np.exp(random.normal(bucket / 2, 0.5)), 3)
+    ends = random.random(400) >= censored
+    rows = zip(bucket.tolist(), seconds.tolist(), (1 - ends).tolist(), strict=True)
+    _, drawn = times(list(rows)).drawn(Statistic("quantile", level), Draws(0))
+    digits = np.char.str_len((seconds * SECOND).round().astype(int).astype(str)) - 3
+    bins, at = np.unique((seconds * SECOND).round() // 10**digits * 10**digits, return_inverse=True)
+    means = [(seconds[(at == n) & ends] if (ends & (at == n)).any() else seconds[at == n]).mean()
+             for n in range(len(bins))]  # fmt: skip
+    weights = Draws(0).of(12)[:, bucket]
+    events, others = (
+        np.stack([np.bincount(at, each * kind, len(bins)) for each in weights])
+        for kind in (ends, ~ends)
+    )
+    expected = survival_quantile(np.array(means), kaplan_meier(events, others), level)
+    assert np.allclose(drawn, expected * SECOND, rtol=1e-9)
+    assert len(np.unique(drawn)) > 10
