@@ -119,7 +119,7 @@ def test_what_people_do_stands_in_the_history(
     assert "Muted until 2026-11-28 12:00 UTC by olga: index rebuild" in said
     refused: Any = engineer.fill(where, do="muted", until="soon", note="typed")
     assert refused.status_code == 400
-    assert "neither a duration nor a time" in refused.text
+    assert "neither a duration of up to 366 days nor a time" in refused.text
     assert 'value="typed"' in refused.text
     assert engineer.get("/online/alerts/99").status_code == 404
     missing: Any = engineer.fill("/online/alerts/99", do="resolved")

@@ -17,7 +17,9 @@ from karat.formats.own.click_grades import COLUMNS, click_grades_file, write_cli
 from karat.tables import Qrels, Run
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.online.clicks import ClickOrigin
+from karat.tables.provenance import Provenance
 from karat.workflows.golden.import_ import import_exchange
+from karat.workflows.offline.judgment_source import judged_by
 from karat.workflows.workspace.evaluate_stored import evaluate_stored
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
@@ -245,3 +247,30 @@ def test_stored_runs_by_source(filled: Workspace) -> None:
         evaluate_stored(filled, [1], ["RR@10"], judgments="people")
     with pytest.raises(UsageError, match="the edition e1 has the grades that people gave"):
         evaluate_stored(filled, [1], ["RR@10"], judgments="llm", edition="e1")
+
+
+def test_a_column_of_sources_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "grades.csv"
+    path.write_text("query_id,doc_id,grade,source\nq1,a,3,human\nq1,b,1,clicks\nq2,a,2,clicks\n")
+    found, _ = judged_by(path, "clicks")
+    # Two of the three rows are of clicks; the scale stays that of the whole file.
+    assert found.frame.rows() == [("q1", "b", 1.0), ("q2", "a", 2.0)]
+    assert found.scale == (0.0, 3.0)
+    assert found.provenance == Provenance("clicks")
+    with pytest.raises(InputError, match="no judgment has the source llm") as caught:
+        judged_by(path, "llm")
+    assert caught.value.fix == "its sources are clicks, human"
+
+
+def test_grades_from_clicks_as_csv_say_whose_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.csv"
+    write_click_grades(grades({"q1": {"a": 0.7, "b": 0.05}}), ORIGIN, path)
+    found, _ = judged_by(path, "clicks")
+    assert found.frame["grade"].to_list() == [3.0, 0.0]
+
+
+def test_without_a_column_of_sources(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text("q1 0 a 1\n")
+    with pytest.raises(InputError, match="do not say whose they are"):
+        judged_by(path, "clicks")

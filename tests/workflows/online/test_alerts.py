@@ -141,7 +141,7 @@ def test_what_people_do_is_audited_and_undone(shop: Workspace) -> None:
     ("action", "how", "said"),
     [
         ("muted", {}, "when does the mute end"),
-        ("muted", {"until": "soon"}, "neither a duration nor a time"),
+        ("muted", {"until": "soon"}, "neither a duration of up to 366 days nor a time"),
         ("muted", {"until": "2026-11-20T00:00"}, "not within the next 366 days"),
         ("muted", {"until": "2028-01-01"}, "not within the next 366 days"),
         ("reopened", {}, "alert 1 is open"),

@@ -87,7 +87,7 @@ def act_on_alert(
     call: AnEngineer,
     alert_id: Id,
     do: Annotated[Did, Form()],
-    note: Annotated[str, Form(max_length=2_000)] = "",
+    note: Annotated[str, Form(max_length=1_000)] = "",
     until: Annotated[str, Form(max_length=40)] = "",
 ) -> Response:
     """Acknowledge, mute, resolve or reopen an alert."""

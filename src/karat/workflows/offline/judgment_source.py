@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.errors import InputError, MissingExtra, check_known
+import polars as pl
+
+from karat.errors import InputError, KaratError, MissingExtra, check_known
 from karat.formats.own import golden
 from karat.formats.own.workspace import NAME
 from karat.formats.tables.detect import own_kind
-from karat.formats.tables.reading import holds_queries, read_qrels
+from karat.formats.tables.reading import holds_queries, read_pairs, read_qrels
 from karat.formats.tables.source import Source
 from karat.golden.query import PERSON, GoldenQuery, judgment_frame, query_frame, without_relevant
 from karat.reports.phrases.sources import whose
@@ -66,6 +68,8 @@ def judged_by(
         return _of_golden(read.queries, source, str(qrels), read.scale, str(qrels))
     path = isinstance(qrels, str | Path)
     found = read_qrels(qrels, qrels_format) if path else inputs.qrels(qrels)
+    if path and found.provenance is None:
+        found = _of_column(found, str(qrels), source)
     known = None if found.provenance is None else found.provenance.sources
     if known == source:
         return found, None
@@ -78,6 +82,29 @@ def judged_by(
         file=found.source,
         fix=_FIX,
     )
+
+
+def _of_column(found: Qrels, path: str, source: str) -> Qrels:
+    """The judgments of a source in a file with a column ``source``; all of another file."""
+    try:
+        pairs = read_pairs(path).frame
+    except KaratError:  # the format has no further columns, or no names of columns
+        return found
+    if "source" not in pairs.columns:
+        return found
+    pairs = pairs.select("query_id", "doc_id", pl.col("source").cast(pl.String))
+    chosen = pairs.filter(pl.col("source") == source)
+    if not chosen.height:
+        said = pairs["source"].drop_nulls().unique().sort().to_list()
+        raise InputError(
+            f"no judgment has the source {source}",
+            file=found.source,
+            fix=f"its sources are {', '.join(said)}" if said else _FIX,
+        )
+    rows = found.rows.join(chosen, on=["query_id", "doc_id"], how="semi", maintain_order="left")
+    again = Qrels(rows, found.source, found.scale)
+    again.file, again.provenance = found.file, Provenance(source)
+    return again
 
 
 def _is_golden(path: Path) -> bool:

@@ -290,7 +290,8 @@ def _until(text: str | None, now: int) -> int:
             until = time_of(text)
         except UsageError:
             raise UsageError(
-                f"{text!r} is neither a duration nor a time", fix="8h, or 2026-11-21T08:00, in UTC"
+                f"{text!r} is neither a duration of up to 366 days nor a time",
+                fix="8h, or 2026-11-21T08:00, in UTC",
             ) from None
     if not now < until <= now + _LONGEST_MUTE:
         raise UsageError(f"{text!r} is not within the next 366 days", fix="8h, or a time in UTC")
