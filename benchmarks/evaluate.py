@@ -3,14 +3,18 @@ tie bands and unjudged bounds cost, which no peer has.
 
     python benchmarks/evaluate.py [--peers PYTHON] [--trec-eval BINARY] [--rounds N] [DIR]
 
-Peers (pytrec_eval-terrier, ir_measures, ranx) are run by the interpreter given with --peers, or
-by this one; what is not installed there is left out, saying so. Six measures: nDCG@10, RR, P@10,
-R@100, AP, Bpref (ranx has no usable bpref on binary judgments, and gets Rprec instead).
+Prints the table of docs/explanation/benchmarks.md: figures with their ratios to karat, taken round
+by round, as the machine's speed drifts (by how much is printed too). Beside other work, compare the
+seconds of the processor. Peers (pytrec_eval-terrier, ir_measures, ranx) are run by the interpreter
+given with --peers, or by this one; what is not installed there is left out, saying so. Six
+measures: nDCG@10, RR, P@10, R@100, AP, Bpref (ranx has no usable bpref on binary judgments, and
+gets Rprec instead).
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -92,14 +96,16 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", TO_PARQUET, run, parquet], check=True)
 
     tied = str(generate.tied(options.folder))
+    small = map(str, generate.small(options.folder))
 
-    karat = [sys.executable, "-c", _KARAT, "evaluate", qrels]
+    karat = [sys.executable, "-c", _KARAT, "evaluate"]
+    json = [*_NAMES, "--format", "json"]
     commands = {
-        "karat, TREC text": [*karat, run, *_NAMES],
-        "karat, Parquet": [*karat, parquet, *_NAMES],
-        "- no bounds": [*karat, run, *_NAMES, "--no-bounds"],
-        "- all bounds": [*karat, run, *_NAMES, "--bounds"],
-        "- tied scores": [*karat, tied, *_NAMES],
+        "karat, TREC text": [*karat, qrels, run, *json],
+        "karat, Parquet": [*karat, qrels, parquet, *json],
+        "- no bounds": [*karat, qrels, run, *json, "--no-bounds"],
+        "- tied scores": [*karat, qrels, tied, *json],
+        "- 50 queries, table": [*karat, *small, *_NAMES],
     }
     rounds = dict.fromkeys(commands, options.rounds)
     for name, script, turns in (
@@ -119,21 +125,30 @@ def main() -> None:
         rounds["trec_eval"] = options.rounds
     taken = timing.in_turn(commands, rounds)
 
-    print(f"\n{'':18}{'seconds':>9}{'(min-max)':>16}{'MB':>8}{'karat text':>12}{'Parquet':>9}")
-    text, packed = taken["karat, TREC text"], taken["karat, Parquet"]
-    for name, took in taken.items():
-        spread = f"({took.fastest:.2f}-{took.slowest:.2f})"
-        ratios = f"{took.seconds / text.seconds:11.1f}x{took.seconds / packed.seconds:8.1f}x"
-        print(f"{name:18}{took.seconds:9.2f}{spread:>16}{took.megabytes:8.0f}{ratios}")
+    _show(taken)
     if "pytrec_eval" in taken:
-        share = text.megabytes / taken["pytrec_eval"].megabytes
-        print(f"\npeak memory, karat / pytrec_eval: {share:.2f}")
         alone = _alone([sys.executable, "-c", KARAT_ALONE, qrels, run])
         theirs = _alone([options.peers, "-c", PYTREC_EVAL, qrels, run, "alone"])
         print(
             f"evaluation alone, tables loaded: karat {alone:.3f} s, pytrec_eval {theirs:.3f} s, "
             f"ratio {theirs / alone:.1f}x"
         )
+
+
+def _show(taken: dict[str, timing.Timing]) -> None:
+    text, packed = taken["karat, TREC text"], taken["karat, Parquet"]
+    print("| | seconds | (min–max) | CPU s | MB | × text | CPU | MB | × Parquet | CPU |")
+    print(f"| --- |{' ---: |' * 9}")
+    for name, took in taken.items():
+        print(
+            f"| {name} | {took.seconds:.2f} | {took.fastest:.2f}–{took.slowest:.2f} "
+            f"| {statistics.median(took.processor):.2f} | {took.megabytes:.0f} "
+            f"| {took.times(text):.1f} | {took.processor_times(text):.1f} "
+            f"| {took.megabytes / text.megabytes:.2f} "
+            f"| {took.times(packed):.1f} | {took.processor_times(packed):.1f} |"
+        )
+    drift = max(took.slowest / took.fastest for took in taken.values())
+    print(f"\nDrift: the slowest round of a row took up to {drift:.2f} times its fastest.")
 
 
 def _alone(command: list[str]) -> float:

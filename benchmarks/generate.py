@@ -7,6 +7,7 @@ for 85 % of them. Seeded, so that two machines measure the same bytes.
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,15 @@ def tied(folder: Path) -> Path:
                 out.write(f"{query} {q0} {doc} {rank} {float(score):.1f} {tag}")
         rounded.with_suffix(".part").rename(rounded)
     return rounded
+
+
+def small(folder: Path) -> tuple[Path, Path]:
+    """Write ``small.qrels`` and ``small.run``: the first 50 queries."""
+    files = generate(folder)
+    for file, lines in zip(files, (50, 50 * DEPTH), strict=True):
+        with file.open() as whole:
+            folder.joinpath(f"small{file.suffix}").write_text("".join(islice(whole, lines)))
+    return folder / "small.qrels", folder / "small.run"
 
 
 if __name__ == "__main__":

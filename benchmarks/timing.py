@@ -23,10 +23,32 @@ class Timing:
     fastest: float
     slowest: float
     output: str
+    rounds: tuple[float, ...] = ()  # wall seconds of each counted run
+    processor: tuple[float, ...] = ()  # seconds of the processor, user and system, of each
+
+    def times(self, other: Timing) -> float:
+        """How many times the wall seconds of another, round by round; the median."""
+        return _ratio(self.rounds, other.rounds)
+
+    def processor_times(self, other: Timing) -> float:
+        """How many times the seconds of the processor, round by round; the median."""
+        return _ratio(self.processor, other.processor)
+
+
+def _ratio(ours: tuple[float, ...], others: tuple[float, ...]) -> float:
+    return statistics.median(a / b for a, b in zip(ours, others, strict=False))
 
 
 def once(command: list[str], env: dict[str, str] | None = None) -> tuple[float, float, str]:
     """Wall seconds, peak resident megabytes and standard output of one run of a command."""
+    seconds, _, megabytes, output = _measured(command, env)
+    return seconds, megabytes, output
+
+
+def _measured(
+    command: list[str], env: dict[str, str] | None = None
+) -> tuple[float, float, float, str]:
+    """As ``once``, with the seconds of the processor after the first."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     assert process.stdout is not None
@@ -37,7 +59,7 @@ def once(command: list[str], env: dict[str, str] | None = None) -> tuple[float, 
     if process.returncode:
         sys.exit(f"failed with {process.returncode}: {' '.join(command)[:200]}")
     kilobytes = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    return seconds, kilobytes / 1000, output
+    return seconds, usage.ru_utime + usage.ru_stime, kilobytes / 1000, output
 
 
 def once_with_children(command: list[str]) -> tuple[str, str]:
@@ -93,20 +115,22 @@ def _megabytes(pid: int) -> float:
 
 def in_turn(commands: dict[str, list[str]], rounds: dict[str, int]) -> dict[str, Timing]:
     """Run the commands in turn, A B C A B C …, so that a slow spell of the machine hits all."""
-    taken: dict[str, list[tuple[float, float, str]]] = {name: [] for name in commands}
+    taken: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in commands}
     for turn in range(max(rounds.values())):
         for name, command in commands.items():
             if turn < rounds[name]:
-                taken[name].append(once(command))
+                taken[name].append(_measured(command))
                 print(f"  {name}: {taken[name][-1][0]:.2f} s", file=sys.stderr, flush=True)
     return {
         name: Timing(
             name,
-            statistics.median(seconds for seconds, _, _ in runs),
-            statistics.median(megabytes for _, megabytes, _ in runs),
-            min(seconds for seconds, _, _ in runs),
-            max(seconds for seconds, _, _ in runs),
-            runs[-1][2],
+            statistics.median(seconds for seconds, *_ in runs),
+            statistics.median(megabytes for _, _, megabytes, _ in runs),
+            min(seconds for seconds, *_ in runs),
+            max(seconds for seconds, *_ in runs),
+            runs[-1][3],
+            tuple(seconds for seconds, *_ in runs),
+            tuple(processor for _, processor, _, _ in runs),
         )
         for name, runs in taken.items()
     }
