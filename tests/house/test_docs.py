@@ -317,12 +317,13 @@ def could_type(script: str) -> None:
             if ends or call[0] != "karat":
                 continue
             command: click.Command | None = karat
-            context = click.Context(karat)
+            # A command keeps the help option that it was first asked for.
+            context = click.Context(karat, **karat.context_settings)
             while isinstance(command, click.Group):
                 del call[0]
                 command = command.get_command(context, call[0])
             assert command is not None, f"karat {call[0]}: there is no such command"
-            command.make_parser(click.Context(command)).parse_args(call[1:])
+            command.make_parser(click.Context(command, context)).parse_args(call[1:])
     assert not held, f"a quotation that does not end: {held}"
 
 
