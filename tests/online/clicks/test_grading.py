@@ -64,7 +64,7 @@ def test_pairs_with_few_impressions_get_no_grade() -> None:
     assert [(r.grade, r.pairs, r.uncertain) for r in by_grade(found, points)] == [
         (0.0, 1, 1), (1.0, 0, 0), (2.0, 0, 0), (3.0, 1, 1),
     ]  # fmt: skip
-    with pytest.raises(UsageError, match="not above 0"):
+    with pytest.raises(UsageError, match="not a number above 0"):
         Grading(points, 0.0)
 
 
