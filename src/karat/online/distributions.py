@@ -79,6 +79,7 @@ def restricted_mean(
 
 
 _BLOCK = 1 << 16  # numbers per block of curves: a block that fits the CPU cache is fastest
+_ROWS = 32  # bins per block of draws: as above
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,11 @@ class _Counts:
         """Counts of each bin with buckets weighted by each draw; shape (draws, bins)."""
         if not len(self._cells[0]):
             return np.zeros((len(weights), self._shape[1]))
-        return np.ascontiguousarray(
-            (self.first(self._shape[1]) @ np.ascontiguousarray(weights.T)).T
-        )
+        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(weights.T)).T)
 
-    def first(self, bins: int) -> Any:
-        """Counts of the first bins by bucket; sparse, shape (bins, buckets)."""
-        return self._matrix[:bins]
+    def part(self, first: int, end: int) -> Any:
+        """Counts of some bins by bucket; sparse, shape (bins, buckets)."""
+        return self._matrix[first:end]
 
 
 class Times:
@@ -256,38 +255,42 @@ class Times:
             whole = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
             return float(np.mean(whole)), np.concatenate(ends)
         level = 0.5 if statistic.level is None else statistic.level
-        # The quantiles of most draws are among these bins: where few are left.
-        bins = min(int((self._survival > (1 - level) / 2).sum()) + 1, self._shape[1])
-        values = self._quantiles(level, weights, bins)
-        if bins < self._shape[1] and (late := np.isinf(values)).any():
-            values[late] = self._quantiles(level, weights[late], self._shape[1])
-        return self.quantile(level), values
+        return self.quantile(level), self._quantiles(level, weights)
 
-    def _quantiles(self, level: float, weights: Floats, bins: int) -> Floats:
-        """A quantile in each draw; infinite if the first bins do not reach it.
+    def _quantiles(self, level: float, weights: Floats) -> Floats:
+        """A quantile in each draw; infinite if it is not reached.
 
-        As by ``kaplan_meier`` and ``survival_quantile``, but along the first axis, which is faster.
+        As by ``kaplan_meier`` and ``survival_quantile``, but bin by bin for all draws, until each
+        has reached it; without censoring from the last bin, as high levels are near it.
         """
-        values, width, tiny = [], max(1, _BLOCK // bins), np.finfo(np.float64).tiny
-        totals = weights @ (self._events.of_buckets + self._censored.of_buckets)
-        ending, others = self._events.first(bins), self._censored.first(bins)
-        for top in range(0, len(weights), width):
-            block = np.ascontiguousarray(weights[top : top + width].T)
-            total, events = totals[top : top + width], ending @ block
-            if self.without_end == self.n:
-                ended = np.cumsum(events, axis=0)
-                before = (ended < (level - _ROUNDING) * np.maximum(total, tiny)).sum(axis=0)
-            else:
-                risk = events + others @ block
-                risk[1:] = total - np.cumsum(risk[:-1], axis=0)
-                risk[:1] = total
-                np.maximum(risk, tiny, out=risk)
-                np.divide(events, risk, out=events)
-                np.subtract(1.0, events, out=events)
-                survival = np.cumprod(events, axis=0, out=events)
-                before = (survival > 1 - level + _ROUNDING).sum(axis=0)
-            values.append(np.append(self._times[:bins], np.inf)[before])
-        return np.concatenate(values)
+        bins, tiny = self._shape[1], np.finfo(np.float64).tiny
+        total = weights @ (self._events.of_buckets + self._censored.of_buckets)
+        drawn = np.ascontiguousarray(weights.T)
+        before = np.zeros(len(weights), dtype=np.int64)
+        if self.without_end == self.n:
+            bound, ended = (level - _ROUNDING) * np.maximum(total, tiny), total
+            before += bins
+            for end in range(bins, 0, -_ROWS):
+                for events in (self._events.part(max(0, end - _ROWS), end) @ drawn)[::-1]:
+                    reached = ended >= bound
+                    before -= reached
+                    ended -= events
+                if not reached.any():
+                    break
+        else:
+            risk, survival, stays = total, np.ones(len(weights)), np.empty(len(weights))
+            for top in range(0, bins, _ROWS):
+                ending = self._events.part(top, top + _ROWS) @ drawn
+                leaving = ending + self._censored.part(top, top + _ROWS) @ drawn
+                for events, gone in zip(ending, leaving, strict=True):
+                    np.divide(events, np.maximum(risk, tiny, out=stays), out=stays)
+                    survival *= np.subtract(1.0, stays, out=stays)
+                    lasts = survival > 1 - level + _ROUNDING
+                    before += lasts
+                    risk -= gone
+                if not lasts.any():
+                    break
+        return np.append(self._times, np.inf)[before]
 
     def _no_draws(self, buckets: int) -> str:
         """The reason for no interval over this many buckets; empty if there can be one."""
