@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from hashlib import blake2b, sha256
-from itertools import count, takewhile
+from heapq import merge
+from itertools import count, islice, takewhile
 from statistics import median
 from typing import Any, cast
 
@@ -206,20 +207,32 @@ def left(
         golds: As in ``gold_owed``.
         known: Gold items that the rater has not judged.
     """
-    total = sum(runs)
-    present, *coming = runs or (0,)
+    present, *later = runs or (0,)
+    coming = [run for run in later if run]
+    total = present + sum(coming)
+    if not coming:  # no hidden items come after the last pair
+        return total
     at = replace(at, done=at.done + present)
-    for run in filter(None, coming):  # no hidden items come after the last pair
-        while True:
-            if repeat_owed(salt, rater, at, repeats):
-                at = replace(at, done=at.done + 1, repeats=at.repeats + 1)
-            elif known and gold_owed(salt, rater, at, golds):
-                at = replace(at, done=at.done + 1, golds=at.golds + 1)
-                known -= 1
-            else:
-                break
-            total += 1
-        at = Standing(at.done + run, at.done)
+    while True:
+        if repeat_owed(salt, rater, at, repeats):
+            at = replace(at, done=at.done + 1, repeats=at.repeats + 1)
+        elif known and gold_owed(salt, rater, at, golds):
+            at = replace(at, done=at.done + 1, golds=at.golds + 1)
+            known -= 1
+        else:
+            break
+        total += 1
+    # What falls due after this boundary between queries has all been given at the last one.
+    first, last = at.done + 1, at.done + sum(coming[:-1])
+    due = merge(
+        _places("repeat", salt, rater, repeats, max(first, REPEAT_GAP + 1)),
+        islice(_places("gold", salt, rater, golds, first), known),
+    )
+    for place in due:
+        if place > last:
+            break
+        last += 1
+        total += 1
     return total
 
 
