@@ -212,12 +212,11 @@ def progress(
 def _waiting() -> sa.Select[*tuple[Any, ...]]:
     """Number of pairs that wait for a rater, by query, in the rater's order."""
     number = sa.func.count(pair.c.id.distinct())
-    in_order = (pair.c.priority, at_place(query.c.shuffle).label("at"), query.c.id)
     return (
         unfilled(own=True)
-        .with_only_columns(query.c.query_id, number.label("n"), *in_order)
-        .group_by(*in_order, query.c.query_id)
-        .order_by(*in_order)
+        .with_only_columns(query.c.query_id, number.label("n"))
+        .group_by(pair.c.priority, query.c.id)
+        .order_by(pair.c.priority, at_place(query.c.shuffle), query.c.id)
     )
 
 
