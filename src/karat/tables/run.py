@@ -346,10 +346,11 @@ def _whole_queries(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
             waiting.append(batch.head(start))
             if start == batch.height:
                 continue
-            yield pl.concat(waiting)
         cut = batch.height - _length_of(query_id, query_id[-1], from_end=True)
         if cut > start:
-            yield batch.slice(start, cut - start)
+            waiting.append(batch.slice(start, cut - start))
+        if waiting:
+            yield pl.concat(waiting)
         waiting = [batch.slice(cut)]
     if waiting:
         yield pl.concat(waiting)
