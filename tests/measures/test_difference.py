@@ -229,7 +229,9 @@ def test_deep_lists_lie_between_random_completions(deep: bool) -> None:
             pool = pools[each]
             done = [dict(judged) for *_, judged in cases]
             for row in np.flatnonzero(pool.unjudged).tolist():
-                done[pool.query[row]][pool.doc_id[row]] = float(rng.choice(4, p=odds))
+                done[pool.query[row]][pool.doc_id(np.array([row]))[0]] = float(
+                    rng.choice(4, p=odds)
+                )
             full = paired(
                 [(a, b, judged) for (a, b, _), judged in zip(cases, done, strict=True)], (0.0, 3.0)
             )

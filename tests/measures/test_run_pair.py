@@ -18,7 +18,7 @@ def test_the_pool_of_a_pair() -> None:
     pool = pair.pool(parse("P@2"))
     rows = zip(
         pool.query.tolist(),
-        pool.doc_id.to_list(),
+        pool.doc_id(np.arange(5)).to_list(),
         pool.baseline.tolist(),
         pool.candidate.tolist(),
         strict=True,

@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.errors import UsageError
 from karat.measures.evidence import Ints
-from karat.stats.rank_similarity import overlap, rank_biased_overlap
+from karat.stats import rank_similarity
 from karat.tables import Qrels, Run
 from karat.tables.comparison import Finds, OnlyFound, Overlap
 
@@ -91,18 +91,20 @@ def overlaps(
         so on.
     """
     found = _ranks(runs, qrels.judged(query_ids, rel), query_ids, k) > 0
+    shared = rank_similarity.overlaps(runs, k, query_ids=query_ids)
+    rbo = rank_similarity.rank_biased_overlaps(runs, 0.9, "corrected", query_ids=query_ids)
     return [
         Overlap(
             left=runs[left].name,
             right=runs[right].name,
             k=k,
-            overlap=overlap(runs[left], runs[right], k, query_ids=query_ids).mean,
-            rbo=rank_biased_overlap(runs[left], runs[right], query_ids=query_ids).mean,
+            overlap=shared[at].mean,
+            rbo=rbo[at].mean,
             relevant_both=int((found[left] & found[right]).sum()),
             relevant_left=int((found[left] & ~found[right]).sum()),
             relevant_right=int((found[right] & ~found[left]).sum()),
         )
-        for left, right in itertools.combinations(range(len(runs)), 2)
+        for at, (left, right) in enumerate(itertools.combinations(range(len(runs)), 2))
     ]
 
 

@@ -374,7 +374,7 @@ def next_judgments(
     frame = pl.DataFrame(
         {
             "query_id": pl.Series(pair.query_ids, dtype=pl.String).gather(query[order]),
-            "doc_id": pool.doc_id.gather(rows),
+            "doc_id": pool.doc_id(rows),
             "baseline_rank": pool.baseline[rows],
             "candidate_rank": pool.candidate[rows],
             "effect": effect[order],

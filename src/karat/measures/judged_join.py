@@ -41,7 +41,7 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
     query = hits["query"].to_numpy()
     row = hits["row"].to_numpy()
     start = run.starts[query]
-    tie_start, tie_size = _tie_of(row, run)
+    tie_start, tie_size = run.ties_of(row)
 
     of_topic = in_run.join(topic, on="query_id")
     in_topic, in_query = of_topic["topic"].to_numpy(), of_topic["query"].to_numpy()
@@ -101,16 +101,6 @@ def _hits(run: Run, pairs: pl.DataFrame) -> pl.DataFrame:
     query = (np.searchsorted(run.starts, row, side="right") - 1).astype(np.uint32)
     likely = pl.DataFrame({"query": query, "doc_id": run.rows["doc_id"].gather(row), "row": row})
     return pairs.join(likely, on=["query", "doc_id"]).sort("topic", "row")
-
-
-def _tie_of(row: np.ndarray, run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """First row and size of the tied group of each row; itself and 1 if its score is alone."""
-    if not len(run.tie_start):
-        return row, np.ones(len(row), np.int64)
-    group = np.maximum(np.searchsorted(run.tie_start, row, side="right") - 1, 0)
-    start, size = run.tie_start[group], run.tie_size[group]
-    inside = (row >= start) & (row < start + size)
-    return np.where(inside, start, row), np.where(inside, size, 1)
 
 
 def _tied_per_query(run: Run) -> np.ndarray:

@@ -11,34 +11,49 @@ from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.judged_join import reduce
 from karat.tables.qrels import Qrels
-from karat.tables.ranking import mixed
+from karat.tables.ranking import numbered
 from karat.tables.run import Run
+
+_BLOCK = 1 << 17  # documents of a block that fits the cache
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The documents that either run has in its top k, ``u`` in total, for the judged queries."""
+    """The documents that either run has in its top k, ``u`` in total, for the judged queries.
 
-    n: int  # number of judged queries
+    Within a query, they are sorted by the highest rank in either run.
+    """
+
     query: Ints  # index of the query of each document, ascending; shape (u,)
-    doc_id: pl.Series  # the documents; within a query, by the highest rank in either run
     baseline: Ints  # rank in the baseline from 1; 0 if it is not in its top k; shape (u,)
     candidate: Ints  # the same in the candidate; shape (u,)
     grade: Floats  # grade, NaN if not judged (or pooled but not judged); shape (u,)
+    shown: tuple[_Shown, _Shown]  # the baseline and the candidate
+
+    @property
+    def n(self) -> int:
+        """Number of judged queries."""
+        return len(self.shown[0].start)
 
     def to_depth(self, k: int) -> Pool:
         """The pool of the two runs cut after k documents."""
         baseline = np.where(self.baseline <= k, self.baseline, 0)
         candidate = np.where(self.candidate <= k, self.candidate, 0)
         kept = np.flatnonzero(baseline + candidate)
-        return Pool(
-            n=self.n,
-            query=self.query[kept],
-            doc_id=self.doc_id.gather(kept),
-            baseline=baseline[kept],
-            candidate=candidate[kept],
-            grade=self.grade[kept],
+        query, grade = self.query[kept], self.grade[kept]
+        return Pool(query, baseline[kept], candidate[kept], grade, self.shown)
+
+    def doc_id(self, at: Ints) -> pl.Series:
+        """Ids of some of the documents."""
+        query, before, after = self.query[at], self.baseline[at], self.candidate[at]
+        first, second = self.shown
+        ids = pl.concat(
+            [
+                first.doc_id((first.start[query] + before - 1)[before > 0]),
+                second.doc_id((second.start[query] + after - 1)[before == 0]),
+            ]
         )
+        return ids.gather(np.argsort(np.argsort(before == 0, kind="stable")))
 
     @property
     def unjudged(self) -> Mask:
@@ -85,63 +100,73 @@ class Pair:
         return self._pools[k]
 
     def _pool(self, k: int | None) -> Pool:
-        topic = {query: index for index, query in enumerate(self.query_ids)}
-        graded = self.qrels.frame.filter(pl.col("grade") >= 0).select(
-            pl.col("query_id").replace_strict(topic, return_dtype=pl.Int64).alias("query"),
-            "doc_id",
-            "grade",
-        )
-        before, after = (run.top(self.query_ids, k) for run in (self.baseline, self.candidate))
-        of_before, of_after = _same(before, after)
-        alone = np.ones(after.height, np.bool_)
-        alone[of_after] = False
-        shown = pl.concat([before, after.filter(alone)], rechunk=True)
-        ranks = np.zeros((2, shown.height), np.int64)
-        ranks[0, : before.height] = before["rank"]
-        ranks[1, of_before] = after["rank"].to_numpy()[of_after]
-        ranks[1, before.height :] = shown["rank"][before.height :]
-        grade = np.full(shown.height, np.nan)
-        judged, judgment = _same(shown, graded)
-        grade[judged] = graded["grade"].to_numpy()[judgment]
-        order = _order(shown, np.where(ranks.all(axis=0), ranks.min(axis=0), ranks.max(axis=0)))
-        return Pool(
-            n=len(topic),
-            query=shown["query"].to_numpy()[order],
-            doc_id=shown["doc_id"].gather(order),
-            baseline=ranks[0, order],
-            candidate=ranks[1, order],
-            grade=grade[order],
-        )
+        sides = (self.baseline, self.of_baseline), (self.candidate, self.of_candidate)
+        shown = [_Shown.of(run, evidence, k) for run, evidence in sides]
+        total, n = shown[0].first + shown[1].first, len(self.query_ids)
+        stop, parts = 0, list[tuple[Ints, Ints, Ints, Floats]]()
+        while stop < n or not parts:
+            begin = stop
+            stop = int(np.searchsorted(total, total[begin] + _BLOCK, side="right")) - 1
+            stop = min(max(stop, begin + 1), n)
+            parts.append(_united(shown[0], shown[1], slice(begin, stop)))
+        query, baseline, candidate, grade = map(np.concatenate, zip(*parts, strict=True))
+        return Pool(query, baseline, candidate, grade, (shown[0], shown[1]))
 
 
-def _same(left: pl.DataFrame, right: pl.DataFrame) -> tuple[Ints, Ints]:
-    """The rows of two frames with the same query and document.
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The top k of the judged queries in a run."""
 
-    Joining hashes is far faster than joining ids; matches are then verified.
-    """
-    keyed = [
-        pl.DataFrame(
-            {
-                "key": mixed(frame["doc_id"].hash(), frame["query"].to_numpy().astype(np.uint32)),
-                "at": np.arange(frame.height),
-            }
-        )
-        for frame in (left, right)
-    ]
-    likely = keyed[0].join(keyed[1], on="key")
-    pair = ["query", "doc_id"]
-    here, there = left.select(pair)[likely["at"]], right.select(pair)[likely["at_right"]]
-    same = (here["doc_id"] == there["doc_id"]) & (here["query"] == there["query"])
-    kept = likely.filter(same)
-    return kept["at"].to_numpy(), kept["at_right"].to_numpy()
+    rows: pl.DataFrame  # of the run
+    start: Ints  # first row of each query
+    first: Ints  # number of documents of the queries above each query, then of all
+    grade: Floats  # grade of each document, NaN if not judged
+
+    @classmethod
+    def of(cls, run: Run, evidence: Evidence, k: int | None) -> _Shown:
+        start, counts = run.places(evidence.query_ids, k)
+        first = np.append(0, np.cumsum(counts))
+        grade = np.full(first[-1], np.nan)
+        hits = evidence.judged & (evidence.rank <= counts[evidence.query])
+        grade[first[evidence.query[hits]] + evidence.rank[hits] - 1] = evidence.grade[hits]
+        return cls(run.rows.rechunk(), start, first, grade)
+
+    def places(self, queries: slice) -> tuple[Ints, Ints, Ints]:
+        """Query, rank and row of each document of some queries."""
+        first = self.first[queries.start : queries.stop + 1]
+        counts = np.diff(first)
+        rank = np.arange(first[0], first[-1]) - np.repeat(first[:-1], counts) + 1
+        row = np.repeat(self.start[queries], counts) + rank - 1
+        return np.repeat(np.arange(queries.start, queries.stop), counts), rank, row
+
+    def doc_id(self, rows: Ints) -> pl.Series:
+        return self.rows["doc_id"].gather(rows)
 
 
-def _order(shown: pl.DataFrame, first: Ints) -> Ints:
-    """The order by query, highest rank and document; swapping the runs does not change it."""
-    order = np.lexsort((first, shown["query"].to_numpy()))
-    query, first, doc_id = shown["query"].to_numpy()[order], first[order], shown["doc_id"]
-    # At most two documents share a rank: one of each run.
-    tied = np.flatnonzero((query[1:] == query[:-1]) & (first[1:] == first[:-1]))
-    turned = tied[(doc_id.gather(order[tied]) > doc_id.gather(order[tied + 1])).to_numpy()]
+def _united(first: _Shown, second: _Shown, queries: slice) -> tuple[Ints, Ints, Ints, Floats]:
+    """The documents of some queries: query, rank in each run and grade, as in a pool."""
+    sides = first, second
+    query, rank, row = zip(*(side.places(queries) for side in sides), strict=True)
+    number = numbered([side.rows for side in sides], row, query)
+    ranks = np.zeros((2, max((each.max(initial=-1) for each in number), default=-1) + 1), np.int64)
+    for at in (0, 1):
+        ranks[at, number[at]] = rank[at]
+    # Each document from the run that ranks it higher.
+    before, after = ranks[0, number[1]], ranks[1, number[0]]
+    kept = (after == 0) | (rank[0] <= after), (before == 0) | (rank[1] < before)
+
+    def both(left: Ints, right: Ints) -> Ints:
+        return np.concatenate([left[kept[0]], right[kept[1]]])
+
+    of, highest, at_row = both(*query), both(*rank), both(*row)
+    alone = np.repeat([0, 1], [np.count_nonzero(mask) for mask in kept])
+    order = np.argsort((of * (highest.max(initial=0) + 1) + highest) * 2 + alone)
+    of, highest = of[order], highest[order]
+    # At most two documents share a rank: one of each run. They are sorted by id.
+    tied = np.flatnonzero((of[1:] == of[:-1]) & (highest[1:] == highest[:-1]))
+    pair = first.doc_id(at_row[order[tied]]), second.doc_id(at_row[order[tied + 1]])
+    turned = tied[(pair[0] > pair[1]).to_numpy()]
     order[turned], order[turned + 1] = order[turned + 1], order[turned]
-    return order
+    grade = [side.grade[side.first[queries.start] : side.first[queries.stop]] for side in sides]
+    grades = np.concatenate([each[mask] for each, mask in zip(grade, kept, strict=True)])
+    return of, both(rank[0], before)[order], both(after, rank[1])[order], grades[order]

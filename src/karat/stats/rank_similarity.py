@@ -6,8 +6,10 @@ No judgments are needed. Documents with equal scores are tied: their order is no
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -17,14 +19,14 @@ from numpy.typing import NDArray
 from karat.errors import UsageError
 from karat.stats.averages import Floats
 from karat.tables import Run
-from karat.tables.ranking import mixed
+from karat.tables.ranking import numbered
 
 Ints = NDArray[np.int64]
 Ties = Literal["corrected", "expected", "equal"]
 
 _BLOCK = 1 << 21  # pairs of a tied document and a depth in memory at once
 
-_CELLS = 1 << 18  # pairs of a query and a depth in memory at once
+_CELLS = 1 << 16  # pairs of a query and a depth of a run, whose tables fit the cache
 
 _LEAST = 2.0**-60
 """Weight below which depths are ignored: far below the precision of a value near 1."""
@@ -66,14 +68,16 @@ def overlap(
     Raises:
         UsageError: ``k`` is less than 1.
     """
+    return overlaps([left, right], k, query_ids=query_ids)[0]
+
+
+def overlaps(
+    runs: Sequence[Run], k: int, *, query_ids: Collection[str] | None = None
+) -> list[Similarity]:
+    """``overlap`` of each pair of runs: the first with each other, then the second, and so on."""
     if k < 1:
         raise UsageError(f"k is {k}, not a depth of 1 or more", fix="k=10")
-    pair = _Pair.of(left, right, k, query_ids)
-    within = (pair.left.rank[pair.left_at] <= k) & (pair.right.rank[pair.right_at] <= k)
-    shared = np.bincount(pair.query[within], minlength=len(pair.query_ids))
-    longer = np.maximum(pair.left.lengths, pair.right.lengths)
-    values = np.where(longer > 0, shared / np.maximum(longer, 1), 1.0)
-    return Similarity(pair.query_ids, values, pair.left_out)
+    return _similarities(runs, k, query_ids, _overlap)
 
 
 def rank_biased_overlap(
@@ -109,6 +113,13 @@ def rank_biased_overlap(
     Source: Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32 (RBO_EXT);
     Corsi & Urbano 2024, doi:10.1145/3626772.3657700, for ties.
     """
+    return rank_biased_overlaps([left, right], p, ties, query_ids=query_ids)[0]
+
+
+def rank_biased_overlaps(
+    runs: Sequence[Run], p: float, ties: Ties, *, query_ids: Collection[str] | None = None
+) -> list[Similarity]:
+    """``rank_biased_overlap`` of each pair of runs, in the order of ``overlaps``."""
     if not 0 < p < 1:
         raise UsageError(f"p is {p}, not between 0 and 1", fix="p=0.9")
     if ties not in ("corrected", "expected", "equal"):
@@ -119,14 +130,7 @@ def rank_biased_overlap(
     # agreement there changes the value by p^D at most. Agreement down to D does not depend on lower
     # ranks, except for ties that D cuts.
     depth = math.ceil(math.log(_LEAST) / math.log(p))
-    pair = _Pair.of(left, right, depth, query_ids)
-    longest = np.maximum(pair.left.lengths, pair.right.lengths)
-    values = np.empty(len(longest))
-    step = max(1, _CELLS // max(int(longest.max(initial=0)), 1))
-    for first in range(0, len(values), step):
-        queries = slice(first, min(first + step, len(values)))
-        values[queries] = np.clip(_rbo(pair, queries, p, ties), 0.0, 1.0)  # the last bits
-    return Similarity(pair.query_ids, values, pair.left_out)
+    return _similarities(runs, depth, query_ids, partial(_rbo, p=p, ties=ties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,115 +149,126 @@ class _Side:
 
     @classmethod
     def of(cls, run: Run, query_ids: list[str], depth: int) -> _Side:
-        place = {query: index for index, query in enumerate(run.query_ids)}
-        at = np.array([place.get(query, -1) for query in query_ids], np.int64)
-        returned = np.append(np.diff(run.starts), 0)  # the last is for queries without documents
-        starts, lengths = run.starts[at], np.minimum(returned[at], depth)
+        starts, lengths = run.places(query_ids, depth)
         reach = lengths
         if len(run.tie_start):
-            last, size = _tie_of(starts + lengths - 1, run)
+            last, size = run.ties_of(starts + lengths - 1)
             reach = np.where(lengths > 0, np.maximum(last + size - starts, lengths), 0)
         rank = _counting(reach) + 1
         row = np.repeat(starts, reach) + rank - 1
         top, bottom = rank, rank
         if len(run.tie_start):
-            start, size = _tie_of(row, run)
+            start, size = run.ties_of(row)
             top = rank - (row - start)
             bottom = top + size - 1
         first = np.append(0, np.cumsum(reach))
         query = np.repeat(np.arange(len(reach)), reach)
         return cls(lengths, first, query, row, rank, top, bottom)
 
-    def table(self, queries: slice, depths: int) -> tuple[Ints, Ints]:
-        """First and last rank of the tie at each depth; below the end, no depth is tied.
-
-        Each of shape (queries, depths).
-        """
-        depth = np.arange(1, depths + 1)
+    def block(self, queries: slice, depths: int) -> _Block:
+        """The documents of some queries, and the ties at each depth down to one."""
         here = slice(self.first[queries.start], self.first[queries.stop])
-        top = np.tile(depth, (queries.stop - queries.start, 1))
-        bottom = top.copy()
-        tied = np.flatnonzero((self.bottom[here] > self.top[here]) & (self.rank[here] <= depths))
-        tied += here.start
-        cell = self.query[tied] - queries.start, self.rank[tied] - 1
-        top[cell], bottom[cell] = self.top[tied], self.bottom[tied]
-        return top, bottom
+        query, rank = self.query[here] - queries.start, self.rank[here]
+        top, bottom = self.top[here], self.bottom[here]
+        lengths, depth = self.lengths[queries], np.arange(1, depths + 1)
+        starts = np.tile(depth, (len(lengths), 1))
+        ends = starts.copy()
+        tied = np.flatnonzero((bottom > top) & (rank <= depths))
+        cell = query[tied], rank[tied] - 1
+        starts[cell], ends[cell] = top[tied], bottom[tied]
+        # Squares of the share of each document: 1 above the tie, less within it.
+        squares = np.asarray(starts - 1 + (depth - starts + 1) ** 2 / (ends - starts + 1), float)
+        return _Block(lengths, query, self.row[here], rank, top, bottom, ends, squares)
 
 
-def _tie_of(row: Ints, run: Run) -> tuple[Ints, Ints]:
-    """First row and size of the tie of each row; itself and 1 if its score is alone."""
-    group = np.maximum(np.searchsorted(run.tie_start, row, side="right") - 1, 0)
-    start, size = run.tie_start[group], run.tie_size[group]
-    inside = (row >= start) & (row < start + size)
-    return np.where(inside, start, row), np.where(inside, size, 1)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """``b`` queries of a side, with ``m`` documents; fields as there."""
+
+    lengths: Ints
+    query: Ints
+    row: Ints
+    rank: Ints
+    top: Ints
+    bottom: Ints
+    ends: Ints  # last rank of the tie at each depth; of shape (b, depths), as the next
+    # Sum of the squares of the shares of documents down to each depth. Below the end of a ranking,
+    # no depth is tied.
+    squares: Floats
+
+
+def _similarities(
+    runs: Sequence[Run],
+    depth: int,
+    given: Collection[str] | None,
+    similarity: Callable[[_Pair], Floats],
+) -> list[Similarity]:
+    """The similarity of each pair of runs, block by block of queries."""
+    asked = list(dict.fromkeys(q for run in runs for q in run.answers["query_id"].to_list()))
+    if given is not None:
+        wanted = set(given)
+        asked = [query for query in asked if query in wanted]
+    answered = []
+    for run in runs:
+        states = dict(run.answers.select("query_id", "state").iter_rows())
+        answered.append(np.array([states.get(q, "failed") != "failed" for q in asked], np.bool_))
+    sides = [_Side.of(run, asked, depth) for run in runs]
+    rows = [run.rows.rechunk() for run in runs]
+    lengths = np.array([side.lengths for side in sides])
+    pairs = list(combinations(range(len(runs)), 2))
+    values = np.empty((len(pairs), len(asked)))
+    step = max(1, _CELLS // max(int(lengths.max(initial=0)), 1))
+    for first in range(0, len(asked), step):
+        queries = slice(first, min(first + step, len(asked)))
+        depths = int(lengths[:, queries].max(initial=1))
+        blocks = [side.block(queries, depths) for side in sides]
+        numbers = numbered(rows, [block.row for block in blocks], [b.query for b in blocks])
+        place = np.empty(max(n.max(initial=-1) for n in numbers) + 1, np.int64)
+        for at, (left, right) in enumerate(pairs):
+            place.fill(-1)
+            place[numbers[right]] = np.arange(len(numbers[right]))
+            found = place[numbers[left]]
+            common = np.flatnonzero(found >= 0)
+            pair = _Pair(blocks[left], blocks[right], common, found[common], depth)
+            values[at, queries] = np.clip(similarity(pair), 0.0, 1.0)  # the last bits
+    every, out = np.array(asked, object), []
+    for at, (left, right) in enumerate(pairs):
+        both = answered[left] & answered[right]
+        out.append(Similarity(every[both].tolist(), values[at, both], every[~both].tolist()))
+    return out
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two runs and the documents that both have, by query.
+    """Some queries of two runs, and the documents that both have."""
 
-    ``query`` is the index of the query of each shared document, ``left_at`` and ``right_at`` are
-    its indices in the arrays of each side.
-    """
-
-    query_ids: list[str]
-    left_out: list[str]
-    left: _Side
-    right: _Side
-    query: Ints
-    left_at: Ints
-    right_at: Ints
-
-    @classmethod
-    def of(cls, left: Run, right: Run, depth: int, given: Collection[str] | None) -> _Pair:
-        answered = [
-            set(run.answers.filter(pl.col("state") != "failed")["query_id"].to_list())
-            for run in (left, right)
-        ]
-        asked = dict.fromkeys(
-            [*left.answers["query_id"].to_list(), *right.answers["query_id"].to_list()]
-        )
-        wanted = asked.keys() if given is None else set(given)
-        both = answered[0] & answered[1]
-        query_ids = [query for query in asked if query in both and query in wanted]
-        sides = _Side.of(left, query_ids, depth), _Side.of(right, query_ids, depth)
-        frames = []
-        for run, side in zip((left, right), sides, strict=True):
-            key = mixed(run.rows["doc_hash"].gather(side.row), side.query.astype(np.uint32))
-            frames.append(pl.DataFrame({"key": key, "at": np.arange(len(key))}))
-        # Joining numbers is far faster than joining ids; matches are then verified.
-        likely = frames[0].join(frames[1], on="key", maintain_order="left")
-        at = likely["at"].to_numpy(), likely["at_right"].to_numpy()
-        docs = (
-            run.rows["doc_id"].gather(side.row[here])
-            for run, side, here in zip((left, right), sides, at, strict=True)
-        )
-        query = sides[0].query[at[0]]
-        same = (next(docs) == next(docs)).to_numpy() & (query == sides[1].query[at[1]])
-        return cls(
-            query_ids,
-            [query for query in asked if query in wanted and query not in both],
-            *sides,
-            query[same],
-            at[0][same],
-            at[1][same],
-        )
+    left: _Block
+    right: _Block
+    left_at: Ints  # indices of the shared documents among those of the left, ascending
+    right_at: Ints  # the same among those of the right
+    depth: int
 
 
-def _rbo(pair: _Pair, queries: slice, p: float, ties: Ties) -> Floats:
+def _overlap(pair: _Pair) -> Floats:
+    """Overlap of some queries; shape (b,)."""
+    left, right, k = pair.left, pair.right, pair.depth
+    within = (left.rank[pair.left_at] <= k) & (right.rank[pair.right_at] <= k)
+    shared = np.bincount(left.query[pair.left_at[within]], minlength=len(left.lengths))
+    longer = np.maximum(left.lengths, right.lengths)
+    return np.where(longer > 0, shared / np.maximum(longer, 1), 1.0)
+
+
+def _rbo(pair: _Pair, p: float, ties: Ties) -> Floats:
     """RBO of some queries; shape (b,)."""
-    left, right = pair.left.lengths[queries], pair.right.lengths[queries]
+    left, right = pair.left.lengths, pair.right.lengths
     s, longest = np.minimum(left, right), np.maximum(left, right)
-    depths = int(longest.max(initial=1))
-    depth, each = np.arange(1, depths + 1), np.arange(len(s))
-    shape = (len(s), depths)
-    common = slice(*np.searchsorted(pair.query, [queries.start, queries.stop]).tolist())
-    query = pair.query[common] - queries.start
-    at = (pair.left, pair.left_at[common]), (pair.right, pair.right_at[common])
+    shape = pair.left.ends.shape
+    depth, each = np.arange(1, shape[1] + 1), np.arange(len(s))
+    query = pair.left.query[pair.left_at]
+    at = (pair.left, pair.left_at), (pair.right, pair.right_at)
     top = np.stack([side.top[here] for side, here in at])
     bottom = np.stack([side.bottom[here] for side, here in at])
-    tables = [side.table(queries, depths) for side, _ in at]
-    (_, left_bottom), (_, right_bottom) = tables
+    left_bottom, right_bottom = pair.left.ends, pair.right.ends
 
     if ties == "equal":
         shared = _from(query, top.max(axis=0), shape)
@@ -262,11 +277,7 @@ def _rbo(pair: _Pair, queries: slice, p: float, ties: Ties) -> Floats:
         shared = _shared(query, top, bottom, shape)
         size = np.broadcast_to(depth.astype(np.float64), shape)
         if ties == "corrected":
-            # Squares of the share of each document: 1 above the tie, less within it.
-            squares = [
-                first - 1 + (depth - first + 1) ** 2 / (last - first + 1) for first, last in tables
-            ]
-            size = np.sqrt(squares[0] * squares[1])
+            size = np.sqrt(pair.left.squares * pair.right.squares)
 
     # Below the end of the shorter ranking, agreement is assumed to be as above.
     end_of_short = each, np.maximum(s - 1, 0)

@@ -202,18 +202,33 @@ class Run:
             ``query`` (index into ``query_ids``), ``doc_id``, and ``rank`` from 1. Queries that are
             not in the run have no rows.
         """
-        place = {query: index for index, query in enumerate(self.query_ids)}
-        at = np.array([place.get(query, -1) for query in query_ids], np.int64)
-        returned = np.append(np.diff(self.starts), 0)[at]  # the last is for queries not in the run
-        counts = returned if k is None else np.minimum(returned, min(k, 1 << 62))
+        start, counts = self.places(query_ids, k)
         rank = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + 1
         return pl.DataFrame(
             {
-                "query": np.repeat(np.arange(len(at)), counts),
-                "doc_id": self.rows["doc_id"].gather(np.repeat(self.starts[at], counts) + rank - 1),
+                "query": np.repeat(np.arange(len(start)), counts),
+                "doc_id": self.rows["doc_id"].gather(np.repeat(start, counts) + rank - 1),
                 "rank": rank,
             }
         )
+
+    def places(
+        self, query_ids: Sequence[str], k: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First row of each query, and how many documents it has: k at most, 0 if not there."""
+        place = {query: index for index, query in enumerate(self.query_ids)}
+        at = np.array([place.get(query, -1) for query in query_ids], np.int64)
+        returned = np.append(np.diff(self.starts), 0)[at]  # the last is for queries not in the run
+        return self.starts[at], returned if k is None else np.minimum(returned, min(k, 1 << 62))
+
+    def ties_of(self, row: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First row and size of the tie of each row; itself and 1 if its score is alone."""
+        if not len(self.tie_start):
+            return row, np.ones(len(row), np.int64)
+        group = np.maximum(np.searchsorted(self.tie_start, row, side="right") - 1, 0)
+        start, size = self.tie_start[group], self.tie_size[group]
+        inside = (row >= start) & (row < start + size)
+        return np.where(inside, start, row), np.where(inside, size, 1)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """``{query_id: {doc_id: score}}``, best first; queries with an empty answer are empty."""
