@@ -64,7 +64,10 @@ def measure(**fields: Any) -> Callable[[F], F]:
 def entries() -> list[Entry]:
     """Every registered measure once, in the order of its family."""
     _load()
-    return list({id(entry): entry for entry in _ENTRIES.values()}.values())
+    order = {f"{__package__}.{family}": place for place, family in enumerate(_FAMILIES)}
+    found = {id(entry): entry for entry in _ENTRIES.values()}.values()
+    # A family may have been imported before, by itself; users' own measures come last.
+    return sorted(found, key=lambda entry: order.get(entry.function.__module__, len(order)))
 
 
 def spellings() -> dict[str, Entry]:
