@@ -27,6 +27,8 @@ def test_a_run_is_checked_and_its_rule_is_in_the_first_screen(
         page.set_viewport_size(PHONE["viewport"])
         page.goto("/")
         page.get_by_role("link", name="Gate of new failed").click()
+        page.wait_for_url("**/gates/1")
+        page.wait_for_load_state()  # with its style sheet
         box = head.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < PHONE["viewport"]["height"]
