@@ -77,7 +77,7 @@ def overlaps(
     """``overlap`` of each pair of runs: the first with each other, then the second, and so on."""
     if k < 1:
         raise UsageError(f"k is {k}, not a depth of 1 or more", fix="k=10")
-    return _similarities(runs, k, query_ids, _overlap)
+    return _similarities(runs, k, query_ids, partial(_overlap, k=k))
 
 
 def rank_biased_overlap(
@@ -229,7 +229,7 @@ def _similarities(
             place[numbers[right]] = np.arange(len(numbers[right]))
             found = place[numbers[left]]
             common = np.flatnonzero(found >= 0)
-            pair = _Pair(blocks[left], blocks[right], common, found[common], depth)
+            pair = _Pair(blocks[left], blocks[right], common, found[common])
             values[at, queries] = np.clip(similarity(pair), 0.0, 1.0)  # the last bits
     every, out = np.array(asked, object), []
     for at, (left, right) in enumerate(pairs):
@@ -246,12 +246,11 @@ class _Pair:
     right: _Block
     left_at: Ints  # indices of the shared documents among those of the left, ascending
     right_at: Ints  # the same among those of the right
-    depth: int
 
 
-def _overlap(pair: _Pair) -> Floats:
+def _overlap(pair: _Pair, k: int) -> Floats:
     """Overlap of some queries; shape (b,)."""
-    left, right, k = pair.left, pair.right, pair.depth
+    left, right = pair.left, pair.right
     within = (left.rank[pair.left_at] <= k) & (right.rank[pair.right_at] <= k)
     shared = np.bincount(left.query[pair.left_at[within]], minlength=len(left.lengths))
     longer = np.maximum(left.lengths, right.lengths)
