@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
+import polars as pl
 from fastapi import APIRouter, Response
 
 from karat.errors import InputError
@@ -44,7 +45,7 @@ from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release import pipeline
 from karat.workflows.release.stored_gates import newest_of_candidates, with_checks
 from karat.workflows.release.stored_trends import History, headline, histories_of, newest_gates
-from karat.workflows.workspace.annotations import time_of
+from karat.workflows.workspace.annotations import annotations_of, time_of
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import Listed, listed
 
@@ -101,6 +102,10 @@ class Seen:
     @cached_property
     def alerts(self) -> Sequence[Alert]:
         return current(self.site.workspace, now=self.site.clock())
+
+    @cached_property
+    def annotations(self) -> pl.DataFrame:
+        return annotations_of(self.site.workspace)
 
     @cached_property
     def comparisons(self) -> Mapping[str, Sequence[Listed]]:
@@ -229,7 +234,7 @@ def alerting(seen: Seen) -> Iterable[Attention]:
 
 def _released(seen: Seen, alert: Alert) -> str:
     day = day_of(alert.onset_us, alert.timezone)
-    found = releases_before(seen.site.workspace, alert.cause.onset, day, alert.timezone)
+    found = releases_before(seen.annotations, alert.cause.onset, day, alert.timezone)
     more = f", and {len(found) - 1} more" if found[1:] else ""
     said = f"Released before: {found[0]}{more}" if found else "Nothing released in the week before"
     return f"{said} (times in {alert.timezone})."

@@ -27,7 +27,7 @@ from karat.tables.online.watch import Explained, Watched
 from karat.tables.workspace import WatchConfig
 from karat.workflows.online import alerts
 from karat.workflows.online.watch import event, watch
-from karat.workflows.workspace.annotations import add_annotation
+from karat.workflows.workspace.annotations import add_annotation, annotations_of
 from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 NOW = SATURDAY_NOON
@@ -233,10 +233,11 @@ def test_releases_of_the_week_before_an_onset_are_in_its_time_zone(shop: Workspa
         add_annotation(shop, time=time, kind="release", text=text, person="ann", now=NOW)
     add_annotation(shop, time="2026-11-19", kind="corpus", text="new", person="ann", now=NOW)
     # It may have begun between 02:00 and 05:00 in Berlin, which is an hour before 04:00 UTC.
-    assert alerts.releases_before(shop, ONSET, FRIDAY, "Europe/Berlin") == [
+    annotations = annotations_of(shop)
+    assert alerts.releases_before(annotations, ONSET, FRIDAY, "Europe/Berlin") == [
         "2026-11-20 04:59 2026-11-20T03:59 UTC", "2026-11-13 05:00 2026-11-13T04:00 UTC",
     ]  # fmt: skip
-    [last, *_] = alerts.releases_before(shop, None, FRIDAY, "Europe/Berlin")
+    [last, *_] = alerts.releases_before(annotations, None, FRIDAY, "Europe/Berlin")
     assert last == "2026-11-20 05:00 2026-11-20T04:00 UTC"  # on that day, at any hour
 
 

@@ -25,6 +25,7 @@ from karat.web.online.causes import CauseShown, shown
 from karat.workflows.online import alerts
 from karat.workflows.online.log_requests import log_of
 from karat.workflows.online.slices import dimensions
+from karat.workflows.workspace.annotations import annotations_of
 
 ROUTER = APIRouter()
 MUTES = (("1h", "1 hour"), ("8h", "8 hours"), ("24h", "1 day"), ("7d", "7 days"))
@@ -108,6 +109,7 @@ def _page(call: Call, found: Alert, **more: Any) -> AlertPage:
     days = day_of(found.onset_us, found.timezone), day_of(last, found.timezone)
     if onset is not None and onset.ended is not None:
         days = days[0], max(days[0], day_number(onset.ended[:10]))
+    annotations = annotations_of(call.site.workspace)
     history = [(found.opened_us, "opened by a watch")]
     history += [(each.time_us, action_text(each)) for each in found.actions]
     history += [(found.closed_us, "usual again")] if found.closed_us is not None else []
@@ -116,7 +118,7 @@ def _page(call: Call, found: Alert, **more: Any) -> AlertPage:
         crumbs=[("Alerts", "/online/alerts")],
         alert=found,
         state=state_text(found),
-        cause=shown(call, found.cause, days, _names(call), found.timezone),
+        cause=shown(call, found.cause, days, _names(call), found.timezone, annotations),
         history=sorted(history, key=lambda each: each[0]),
         **more,
     )

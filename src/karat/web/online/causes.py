@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import polars as pl
+
 from karat.errors import MissingExtra
 from karat.reports.phrases.numbers import percent
 from karat.reports.phrases.online import (
@@ -30,7 +32,6 @@ from karat.web.online.charts import (
 )
 from karat.workflows.online.alerts import releases_before
 from karat.workflows.online.log_requests import Days
-from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.artifacts import key_of
 
 _DRAWING = 1  # version of the charts
@@ -61,6 +62,7 @@ def shown(
     days: tuple[int, int],
     names: Mapping[str, str],
     timezone: str,
+    annotations: pl.DataFrame,
     alert: int | None = None,
 ) -> CauseShown:
     """A cause on a page.
@@ -70,7 +72,7 @@ def shown(
     lead, onset = cause.lead, cause.onset
     chart, undrawn, marks = None, "", list[Annotation]()
     if onset is not None and onset.hours:
-        chart, undrawn, marks = _chart(call, cause, names, timezone)
+        chart, undrawn, marks = _chart(call, cause, names, timezone, annotations)
     return CauseShown(
         sentence=cause_text(cause),
         usual=usual_values(lead),
@@ -86,7 +88,7 @@ def shown(
         chart=chart,
         undrawn=undrawn,
         marks=marks,
-        releases=releases_before(call.site.workspace, onset, days[0], timezone),
+        releases=releases_before(annotations, onset, days[0], timezone),
         alert=alert,
     )
 
@@ -124,14 +126,18 @@ def query_rows(
 
 
 def _chart(
-    call: Call, cause: Cause, names: Mapping[str, str], timezone: str
+    call: Call,
+    cause: Cause,
+    names: Mapping[str, str],
+    timezone: str,
+    annotations: pl.DataFrame,
 ) -> tuple[Chart | None, str, list[Annotation]]:
     """The chart of a cause, an artifact, or why it cannot be drawn; and its annotations."""
     assert cause.onset is not None
     hours, base = cause.onset.hours, call.site.settings.base
     first, last = (day_number(hours[at].start[:10]) for at in (0, -1))
     axis = Axis(Days(first, last), hourly=True)
-    rows = annotations_of(call.site.workspace).iter_rows(named=True)
+    rows = annotations.iter_rows(named=True)
     marks, uprights = annotations_within(rows, axis, timezone)
     parts = [(names.get(key, key), text) for key, text in cause.lead.slice.items()]
 

@@ -30,6 +30,7 @@ from karat.workflows.online import alerts
 from karat.workflows.online.log_requests import DayRange, Watching, watch_of
 from karat.workflows.online.watch import last_whole_window, window_end
 from karat.workflows.online.watch_windows import window_of
+from karat.workflows.workspace.annotations import annotations_of
 
 ROUTER = APIRouter()
 LOG = logging.getLogger("karat.web")
@@ -138,6 +139,7 @@ def _shown(
     result, compared = watched_of(answer), answer.get("compared_in_all", 0)
     names = {each.key: each.name for cut in asked.cuts for each in cut}
     ids = alerts.ids_of(call.site.workspace, result.causes)
+    annotations = annotations_of(call.site.workspace)
     period = {"from": day_text(days[0]), "to": day_text(days[1])}
     return {
         "label": result.window,
@@ -146,7 +148,7 @@ def _shown(
         "compared": compared_text(result) if result.searches and result.compared else "",
         "doubts": result.health,
         "causes": [
-            shown(call, cause, days, names, result.timezone, alert)
+            shown(call, cause, days, names, result.timezone, annotations, alert)
             for cause, alert in zip(result.causes, ids, strict=True)
         ],
         "better": [

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
 import sqlalchemy as sa
 
 from karat.clients import webhook
@@ -35,7 +36,7 @@ from karat.tables.records import record_of
 from karat.tables.workspace import WebhookForm
 from karat.workflows.online.watch import event
 from karat.workflows.online.watch_windows import hour_us
-from karat.workflows.workspace.annotations import annotations_of, time_of
+from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.workspace import Workspace
 
 _LONGEST = 1_000  # characters of a note
@@ -172,14 +173,17 @@ def current(opened: Workspace, *, now: int) -> list[Alert]:
     return sorted(found, key=lambda each: -each.onset_us)
 
 
-def releases_before(opened: Workspace, onset: Onset | None, day: int, timezone: str) -> list[str]:
+def releases_before(
+    annotations: pl.DataFrame, onset: Onset | None, day: int, timezone: str
+) -> list[str]:
     """What was released in the week up to the last hour that an onset may be, the latest first.
 
-    Up to the end of a day (since 1970-01-01) if the hour is unknown; all are local.
+    Up to the end of a day (since 1970-01-01) if the hour is unknown; all are local. The annotations
+    are in order of time.
     """
     hour = onset and (onset.latest or onset.at)
     until = hour_us(hour, timezone) + HOUR if hour else hour_us(day_text(day + 1), timezone)
-    rows = annotations_of(opened).filter(kind="release").select("time_us", "text").rows()
+    rows = annotations.filter(kind="release").select("time_us", "text").rows()
     return [
         f"{time_text(at, timezone)} {text}"
         for at, text in reversed(rows)
