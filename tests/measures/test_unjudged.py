@@ -199,3 +199,17 @@ def test_many_levels_are_no_burden(by_rank: ByRank) -> None:
         assert alone is not None
         assert found[0][index] == pytest.approx(alone[0][0])
         assert found[1][index] == pytest.approx(alone[1][0])
+
+
+@pytest.mark.parametrize("scale", [(0.0, 1.0), (0.0, 0.5), (1.0, 2.0)])
+def test_missed_documents_count_in_the_r_of_average_precision(
+    by_rank: ByRank, scale: tuple[float, float]
+) -> None:
+    # Two of any grade that were not retrieved: least with both of the greatest grade, greatest
+    # with both of the least.
+    grades: list[float | None] = [1, None, 0, None, 1]
+    evidence = dataclasses.replace(by_rank(grades, [1]), scale=scale)
+    found = unjudged.average_precision_bounds(evidence, None, 1.0, np.array([2]))
+    parts = [dataclasses.replace(by_rank(grades, [1, end, end]), scale=scale) for end in scale]
+    fewest, most = (unjudged.average_precision_bounds(each, None, 1.0) for each in parts)
+    assert [end.tolist() for end in found] == [most[0].tolist(), fewest[1].tolist()]

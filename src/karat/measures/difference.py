@@ -29,7 +29,6 @@ them, up to ``unseen`` of the best gain, N / D lies between its values with none
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,12 +38,19 @@ import polars as pl
 
 from karat.errors import UsageError
 from karat.measures.entry import Measure
-from karat.measures.evidence import Evidence, Floats, Ints, Mask
+from karat.measures.evidence import Floats, Ints, Mask
 from karat.measures.gains import discount_of
 from karat.measures.linear_numerators import LINEAR, RECALLS, Linear, capped, denominator
 from karat.measures.parameters import gain_of
 from karat.measures.run_pair import Pair, Pool
-from karat.measures.unjudged import Bounds, Layers, can_be, layers_of, ratio
+from karat.measures.unjudged import (
+    Bounds,
+    Layers,
+    average_precision_bounds,
+    can_be,
+    layers_of,
+    ratio,
+)
 
 FIRSTS = frozenset({"RR", "Success"})
 EXACT = LINEAR | RECALLS | FIRSTS | {"nDCG"}
@@ -97,8 +103,7 @@ def difference_bounds(measure: Measure, pair: Pair) -> DifferenceBounds:
         reason = f"the effect of unjudged documents on a difference in {measure} is not known"
         return DifferenceBounds(None, None, False, reason)
     if symbol in OUTER:
-        pool = pair.pool(measure)
-        low, high = _outer(measure, pair, pool)
+        low, high = _outer(measure, pair)
         reason = "an outer interval: the two runs are bounded separately, not together"
         return DifferenceBounds(low, high, False, reason)
     greatest = greatest_difference(measure, pair)
@@ -281,32 +286,22 @@ def _first(measure: Measure, pair: Pair, pool: Pool, sign: float) -> Floats:
     return highest
 
 
-def _outer(measure: Measure, pair: Pair, pool: Pool) -> Bounds:
+def _outer(measure: Measure, pair: Pair) -> Bounds:
     """Bounds from those of each run, with the documents that only the other run shows.
 
     Such a document, if relevant, lowers average precision as a missed one; ERR ignores it.
     """
-    ends = []
-    for rank, evidence in ((pool.candidate, pair.of_candidate), (pool.baseline, pair.of_baseline)):
-        missed = pool.query[pool.unjudged & (rank == 0)]
-        at_least, at_most = (
-            _with_missed(evidence, missed, grade) if measure.entry.symbol == "AP" else evidence
-            for grade in evidence.scale
-        )
-        worst, best = measure.bounds(at_most), measure.bounds(at_least)
-        assert worst is not None
-        assert best is not None
-        ends.append((worst[0], best[1]))
+    both = pair.of_candidate, pair.of_baseline
+    if measure.entry.symbol == "AP":
+        rel = measure.settings["rel"]
+        ends = [
+            average_precision_bounds(evidence, measure.cutoff, rel, missed)
+            for evidence, missed in zip(both, pair.missed(measure), strict=True)
+        ]
+    else:
+        ends = [bounds for evidence in both if (bounds := measure.bounds(evidence)) is not None]
     (low, high), (other_low, other_high) = ends
     return low - other_high, high - other_low
-
-
-def _with_missed(evidence: Evidence, query: Ints, grade: float) -> Evidence:
-    """The evidence with one more judgment, of a document not retrieved, for each entry."""
-    queries = np.concatenate([evidence.ideal_query, query])
-    grades = np.concatenate([evidence.ideal_grade, np.full(len(query), grade)])
-    order = np.lexsort((-grades, queries))
-    return dataclasses.replace(evidence, ideal_query=queries[order], ideal_grade=grades[order])
 
 
 def next_judgments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,8 +89,7 @@ class Pair:
 
     def pool(self, measure: Measure) -> Pool:
         """The documents that a measure looks at in either run."""
-        limits = [limit for limit in (self.depth, measure.depth) if limit is not None]
-        k = min(limits, default=None)
+        k = self._limit(measure)
         if k not in self._pools:
             deeper = [
                 pool
@@ -99,18 +99,41 @@ class Pair:
             self._pools[k] = deeper[0].to_depth(k) if deeper and k else self._pool(k)
         return self._pools[k]
 
+    def missed(self, measure: Measure) -> tuple[Ints, Ints]:
+        """Number of unjudged documents that only the other run shows to a measure.
+
+        Returns:
+            Those that the candidate misses, and those that the baseline misses; shape (n,) each.
+        """
+        shown, queries = self._shown(self._limit(measure)), len(self.query_ids)
+        unjudged, shared = np.zeros((2, queries), np.int64), np.zeros(queries, np.int64)
+        for block in _blocks(*shown):
+            query, _, row = zip(*(side.places(block) for side in shown), strict=True)
+            number = numbered([side.rows for side in shown], row, query)
+            without = [np.isnan(side.grade[side.within(block)]) for side in shown]
+            for at in (0, 1):
+                unjudged[at] += np.bincount(query[at][without[at]], minlength=queries)
+            there = np.zeros(max(each.max(initial=-1) for each in number) + 1, np.bool_)
+            there[number[0]] = True
+            shared += np.bincount(query[1][without[1] & there[number[1]]], minlength=queries)
+        return unjudged[0] - shared, unjudged[1] - shared
+
+    def _limit(self, measure: Measure) -> int | None:
+        """How deep a measure looks; None for all documents."""
+        limits = [limit for limit in (self.depth, measure.depth) if limit is not None]
+        return min(limits, default=None)
+
+    def _shown(self, k: int | None) -> tuple[_Shown, _Shown]:
+        return (
+            _Shown.of(self.baseline, self.of_baseline, k),
+            _Shown.of(self.candidate, self.of_candidate, k),
+        )
+
     def _pool(self, k: int | None) -> Pool:
-        sides = (self.baseline, self.of_baseline), (self.candidate, self.of_candidate)
-        shown = [_Shown.of(run, evidence, k) for run, evidence in sides]
-        total, n = shown[0].first + shown[1].first, len(self.query_ids)
-        stop, parts = 0, list[tuple[Ints, Ints, Ints, Floats]]()
-        while stop < n or not parts:
-            begin = stop
-            stop = int(np.searchsorted(total, total[begin] + _BLOCK, side="right")) - 1
-            stop = min(max(stop, begin + 1), n)
-            parts.append(_united(shown[0], shown[1], slice(begin, stop)))
+        shown = self._shown(k)
+        parts = [_united(*shown, queries) for queries in _blocks(*shown)]
         query, baseline, candidate, grade = map(np.concatenate, zip(*parts, strict=True))
-        return Pool(query, baseline, candidate, grade, (shown[0], shown[1]))
+        return Pool(query, baseline, candidate, grade, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +152,11 @@ class _Shown:
         grade = np.full(first[-1], np.nan)
         hits = evidence.judged & (evidence.rank <= counts[evidence.query])
         grade[first[evidence.query[hits]] + evidence.rank[hits] - 1] = evidence.grade[hits]
-        return cls(run.rows.rechunk(), start, first, grade)
+        return cls(run.whole(), start, first, grade)
+
+    def within(self, queries: slice) -> slice:
+        """The documents of some queries among those of all."""
+        return slice(int(self.first[queries.start]), int(self.first[queries.stop]))
 
     def places(self, queries: slice) -> tuple[Ints, Ints, Ints]:
         """Query, rank and row of each document of some queries."""
@@ -143,12 +170,25 @@ class _Shown:
         return self.rows["doc_id"].gather(rows)
 
 
+def _blocks(first: _Shown, second: _Shown) -> Iterator[slice]:
+    """Blocks of queries whose documents fit the cache; one of no queries if there are none."""
+    total = first.first + second.first
+    n, stop = len(total) - 1, 0
+    while True:
+        begin = stop
+        stop = int(np.searchsorted(total, total[begin] + _BLOCK, side="right")) - 1
+        stop = min(max(stop, begin + 1), n)
+        yield slice(begin, stop)
+        if stop >= n:
+            return
+
+
 def _united(first: _Shown, second: _Shown, queries: slice) -> tuple[Ints, Ints, Ints, Floats]:
     """The documents of some queries: query, rank in each run and grade, as in a pool."""
     sides = first, second
     query, rank, row = zip(*(side.places(queries) for side in sides), strict=True)
     number = numbered([side.rows for side in sides], row, query)
-    ranks = np.zeros((2, max((each.max(initial=-1) for each in number), default=-1) + 1), np.int64)
+    ranks = np.zeros((2, max(each.max(initial=-1) for each in number) + 1), np.int64)
     for at in (0, 1):
         ranks[at, number[at]] = rank[at]
     # Each document from the run that ranks it higher.
@@ -167,6 +207,6 @@ def _united(first: _Shown, second: _Shown, queries: slice) -> tuple[Ints, Ints, 
     pair = first.doc_id(at_row[order[tied]]), second.doc_id(at_row[order[tied + 1]])
     turned = tied[(pair[0] > pair[1]).to_numpy()]
     order[turned], order[turned + 1] = order[turned + 1], order[turned]
-    grade = [side.grade[side.first[queries.start] : side.first[queries.stop]] for side in sides]
+    grade = [side.grade[side.within(queries)] for side in sides]
     grades = np.concatenate([each[mask] for each, mask in zip(grade, kept, strict=True)])
     return of, both(rank[0], before)[order], both(after, rank[1])[order], grades[order]

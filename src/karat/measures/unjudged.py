@@ -102,19 +102,30 @@ def first_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
     return (either if must else 1.0 / known), (either if can else 1.0 / known)
 
 
-def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
+def average_precision_bounds(
+    evidence: Evidence, k: float | None, rel: float, missed: Ints | None = None
+) -> Bounds:
     """Bounds of average precision: c more relevant documents add most at the first c gaps and
     least at the last c; so the ends are among these, for some c from 0 to all gaps.
 
-    They take time for every rank, and depend on the ranks of hits and R alone: queries that are
-    alike in these share them.
+    They take time for every rank, and depend on the ranks of hits, R and ``missed`` alone: queries
+    that are alike in these share them.
+
+    Args:
+        evidence: Hits and ideals.
+        k: The cutoff; None for all that was retrieved.
+        rel: Lowest relevant grade.
+        missed: Number of unjudged documents of each query that were not retrieved and only raise R,
+            each of any grade; shape (n,); 0 if None.
     """
-    some, like = _alike(evidence, rel)
+    missed = np.zeros(evidence.n, np.int64) if missed is None else missed
+    some, like = _alike(evidence, rel, missed)
     if len(some) < evidence.n:
-        low, high = average_precision_bounds(evidence.at(some), k, rel)
+        low, high = average_precision_bounds(evidence.at(some), k, rel, missed[some])
         return low[like], high[like]
     can, must = can_be(evidence, rel)
     total = evidence.num_rel(rel)
+    fewest, greatest = total + must * missed, total + can * missed
     relevant = evidence.relevant(rel) & (evidence.rank <= (k or np.inf))
     precision = np.where(relevant, evidence.so_far(relevant) / evidence.rank, 0.0)
     known = evidence.per_query(precision)
@@ -129,33 +140,35 @@ def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) ->
         good[block.row[chosen], evidence.rank[block.hits][chosen] - 1] = 1.0
         above = np.cumsum(good, axis=1)
         below = np.cumsum((good * share)[:, ::-1], axis=1)[:, ::-1]  # a gap itself adds nothing
-        known_here, total_here = known[here, None], total[here, None]
+        known_here, fewest_here, greatest_here = (
+            each[here, None] for each in (known, fewest, greatest)
+        )
 
         first = np.cumsum(held, axis=1, dtype=np.float64)
         most = known_here + np.cumsum(held * ((above + first) * share + below), axis=1)
+        if must:
+            low[here] = high[here] = ratio(most[:, -1:], fewest_here + first[:, -1:])[:, 0]
+            continue
         last = _from_end(held)
         deeper = _from_end(held * share) - share  # of the gaps chosen below this one
         least = known_here + _from_end(held * ((above + 1.0) * share + below + deeper))
-        if must:
-            low[here] = high[here] = ratio(most[:, -1:], total_here + first[:, -1:])[:, 0]
-            continue
-        none = ratio(known_here, total_here)[:, 0]
-        high[here] = np.maximum(none, ratio(most, total_here + first).max(axis=1))
-        low[here] = np.minimum(none, ratio(least, total_here + last).min(axis=1))
+        most, least = ratio(most, fewest_here + first), ratio(least, greatest_here + last)
+        high[here] = np.maximum(ratio(known_here, fewest_here)[:, 0], most.max(axis=1))
+        low[here] = np.minimum(ratio(known_here, greatest_here)[:, 0], least.min(axis=1))
     return low, high
 
 
-def _alike(evidence: Evidence, rel: float) -> tuple[Ints, Ints]:
-    """One query of each kind (documents returned, R, ranks of judged and relevant hits), shape
-    (m,), and which of these each query is like, shape (n,).
+def _alike(evidence: Evidence, rel: float, missed: Ints) -> tuple[Ints, Ints]:
+    """One query of each kind (documents returned and missed, R, ranks of judged and relevant hits),
+    shape (m,), and which of these each query is like, shape (n,).
     """
     hit = 4 * evidence.rank + 2 * evidence.judged + evidence.relevant(rel)
     start = np.searchsorted(evidence.query, np.arange(evidence.n + 1)).tolist()
-    kinds: dict[tuple[int, float, bytes], int] = {}
-    of_query = zip(evidence.returned.tolist(), evidence.num_rel(rel).tolist(), strict=True)
+    kinds: dict[tuple[int, int, float, bytes], int] = {}
+    of_query = (each.tolist() for each in (evidence.returned, missed, evidence.num_rel(rel)))
     like = [
         kinds.setdefault((*each, hit[start[at] : start[at + 1]].tobytes()), len(kinds))
-        for at, each in enumerate(of_query)
+        for at, each in enumerate(zip(*of_query, strict=True))
     ]
     return np.unique(like, return_index=True)[1], np.array(like, np.int64)
 

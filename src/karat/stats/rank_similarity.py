@@ -213,7 +213,7 @@ def _similarities(
         states = dict(run.answers.select("query_id", "state").iter_rows())
         answered.append(np.array([states.get(q, "failed") != "failed" for q in asked], np.bool_))
     sides = [_Side.of(run, asked, depth) for run in runs]
-    rows = [run.rows.rechunk() for run in runs]
+    rows = [run.whole() for run in runs]
     lengths = np.array([side.lengths for side in sides])
     pairs = list(combinations(range(len(runs)), 2))
     values = np.empty((len(pairs), len(asked)))
@@ -312,9 +312,9 @@ def _shared(query: Ints, top: Ints, bottom: Ints, shape: tuple[int, int]) -> Flo
     partly = end > start
     if not partly.any():
         return total
-    ends = dict(zip("qabcd", (query, *top, *bottom), strict=True))
+    ends = {name: each[partly] for name, each in zip("qabcd", (query, *top, *bottom), strict=True)}
     # Documents with the same ties are counted together, which usually leaves few.
-    kinds = pl.DataFrame(ends).filter(partly).group_by(*ends, maintain_order=True).len("count")
+    kinds = pl.DataFrame(ends).group_by(*ends, maintain_order=True).len("count")
     query, count = kinds["q"].to_numpy(), kinds["count"].to_numpy()
     top, bottom = kinds.select("a", "b").to_numpy().T, kinds.select("c", "d").to_numpy().T
     start, end = top.max(axis=0), bottom.max(axis=0)

@@ -122,20 +122,21 @@ def numbered(
 
     Fastest for as many rows as fit the cache.
     """
-    hashes = [run["doc_hash"].gather(row) for run, row in zip(runs, rows, strict=True)]
+    hashes = [run["doc_hash"].to_numpy()[row] for run, row in zip(runs, rows, strict=True)]
     query = np.concatenate(queries)
-    key = mixed(pl.concat(hashes), query.astype(np.uint32))
+    key = mixed(pl.Series(np.concatenate(hashes)), query.astype(np.uint32))
     order = np.argsort(key)
     key = key[order]
     new = np.diff(key, prepend=~key[:1]) != 0
     number = np.empty(len(key), np.int64)
     number[order] = np.cumsum(new) - 1
     # Numbers are far faster to sort than ids; equal ones are then verified.
-    one = order[new][number]
+    again = np.flatnonzero(~new)
+    one, other = order[again - 1], order[again]
     doc_id = pl.concat(
         [run["doc_id"].gather(row) for run, row in zip(runs, rows, strict=True)], rechunk=True
     )
-    if (query != query[one]).any() or (doc_id != doc_id.gather(one)).any():
+    if (query[one] != query[other]).any() or (doc_id.gather(one) != doc_id.gather(other)).any():
         pairs = pl.DataFrame({"query": query, "doc_id": doc_id})
         number = pairs.select(pl.struct("query", "doc_id").rank("dense")).to_series().to_numpy()
         number = number.astype(np.int64) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
 from karat.errors import InputError, UsageError
+from karat.formats.tables.lines import ahead
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds, next_judgments
 from karat.measures.evidence import Floats, Mask
@@ -33,6 +35,7 @@ from karat.tables.comparison import (
     Comparison,
     Difference,
     NextJudgment,
+    Overlap,
     QueryDifference,
     RankChange,
     Settings,
@@ -147,9 +150,9 @@ def compare(
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     settings = _settings(plan, (test, interval, margin, resamples, seed), all_pairs)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
-    others = watched(watch, "comparing rankings", scored[1:])
-    tested = [_Tested.of(plan, scored[0], other, by) for other in others]
+    tested, alike = _tested(plan, scored, by, settings, watch)
     found = _compared(plan, scored, tested, testing, settings, watch)
+    found = replace(found, overlaps=alike)
     watch("listing documents", 0, 0)
     found = _with_documents(found, tested, testing, plan, full, review, judge_next)
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
@@ -213,6 +216,22 @@ class _Tested:
         return cls(other, pair, _contrasts(first, other, pair, plan), [overall, *slices])
 
 
+def _tested(
+    plan: EvaluationPlan,
+    scored: Sequence[Scores],
+    by: Sequence[str],
+    settings: Settings,
+    watch: Watch,
+) -> tuple[list[_Tested], list[Overlap]]:
+    """Each candidate beside the baseline, and the overlaps of all pairs of runs, in threads."""
+    others = watched(watch, "comparing rankings", scored[1:])
+    of_page = plan.qrels, _answered(scored), settings.k, settings.rel
+    with ThreadPoolExecutor(1) as pool:
+        alike = pool.submit(overlaps, plan.runs, *of_page)
+        tested = list(ahead(lambda other: _Tested.of(plan, scored[0], other, by), others))
+    return tested, alike.result()
+
+
 def _compared(
     plan: EvaluationPlan,
     scored: Sequence[Scores],
@@ -251,7 +270,6 @@ def _compared(
         ],
         finds=finds(plan.runs, *of_page),
         only_found=only_found(plan.runs, *of_page),
-        overlaps=overlaps(plan.runs, *of_page),
         answers=[row for rows in answers for row in rows],
         costs=[
             costs
