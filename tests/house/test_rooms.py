@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from karat.cli.main import HOMES
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src/karat"
 SUBJECTS = {
@@ -140,6 +142,8 @@ def used() -> dict[str, set[str]]:
             elif isinstance(node, ast.Import):
                 for name in node.names:
                     found.get(name.name, set()).add(user)
+    for home in HOMES.values():
+        found[f"karat.cli.{home}"].add("karat.cli.main")
     return found
 
 

@@ -152,7 +152,7 @@ class _Shown:
         grade = np.full(first[-1], np.nan)
         hits = evidence.judged & (evidence.rank <= counts[evidence.query])
         grade[first[evidence.query[hits]] + evidence.rank[hits] - 1] = evidence.grade[hits]
-        return cls(run.whole(), start, first, grade)
+        return cls(run.rows.rechunk(), start, first, grade)
 
     def within(self, queries: slice) -> slice:
         """The documents of some queries among those of all."""

@@ -213,7 +213,7 @@ def _similarities(
         states = dict(run.answers.select("query_id", "state").iter_rows())
         answered.append(np.array([states.get(q, "failed") != "failed" for q in asked], np.bool_))
     sides = [_Side.of(run, asked, depth) for run in runs]
-    rows = [run.whole() for run in runs]
+    rows = [run.rows.rechunk() for run in runs]
     lengths = np.array([side.lengths for side in sides])
     pairs = list(combinations(range(len(runs)), 2))
     values = np.empty((len(pairs), len(asked)))

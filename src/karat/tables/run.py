@@ -186,11 +186,6 @@ class Run:
             pl.Series("rank", rank, dtype=pl.UInt32),
         )
 
-    def whole(self) -> pl.DataFrame:
-        """``rows`` as one chunk, which is faster to gather from; kept."""
-        self.rows = self.rows.rechunk()
-        return self.rows
-
     def of(self, query_id: str) -> pl.DataFrame:
         """The ranking of one query: ``doc_id``, ``score``; no rows if it is not in the run."""
         try:

@@ -223,7 +223,9 @@ def _tested(
     settings: Settings,
     watch: Watch,
 ) -> tuple[list[_Tested], list[Overlap]]:
-    """Each candidate beside the baseline, and the overlaps of all pairs of runs, in threads."""
+    """Each candidate with the baseline, and the overlaps of all pairs of runs, in threads."""
+    for run in plan.runs:
+        run.rows = run.rows.rechunk()  # once, not for each pair
     others = watched(watch, "comparing rankings", scored[1:])
     of_page = plan.qrels, _answered(scored), settings.k, settings.rel
     with ThreadPoolExecutor(1) as pool:
