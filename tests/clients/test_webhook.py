@@ -250,5 +250,7 @@ def test_a_message_for_slack(receiver: Receiver) -> None:
     [context] = sent["blocks"][20:]
     assert context["elements"][0]["text"] == "online.worse · 2026-11-21T03:00:00Z · karat 1.0"
     assert webhook.formed(EVENT, "json") == EVENT
+    turned = webhook.formed(event | {"text": "rel\u202egap\u2066x"}, "slack")
+    assert turned["text"] == "rel\ufffdgap\ufffdx"
     only = webhook.formed(event | {"text": "x" * 9000}, "slack")
     assert len(only["blocks"][0]["text"]["text"]) < 3000, "Slack's limit"

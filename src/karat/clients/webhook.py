@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import IO, Any
+from unicodedata import bidirectional
 from urllib.parse import urlsplit
 
 from karat.errors import UsageError
@@ -29,6 +30,8 @@ SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - a name, not a secret
 
 TRIES = 4
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+# Classes of characters that embed text or override its direction, by the Unicode bidi algorithm.
+_TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 _MOST_LINES, _LONGEST_LINE = 20, 2_900  # blocks of a message of Slack, and characters of one
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
@@ -121,7 +124,9 @@ def formed(event: Mapping[str, Any], form: WebhookForm) -> Mapping[str, Any]:
 
 
 def _mrkdwn(text: str) -> str:
-    """A text for Slack, without links or mentions of its own."""
+    """A text for Slack, without links or mentions of its own, or characters that turn others."""
+    turning = {c for c in text if bidirectional(c) in _TURNING}
+    text = text.translate({ord(c): "\N{REPLACEMENT CHARACTER}" for c in turning})
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
