@@ -1,8 +1,9 @@
 """Ten runs compared pair by pair under ten measures, beside ranx.
 
-    python benchmarks/compare.py [--peers PYTHON] [--rounds N] [--permutations N] [DIR]
+    python benchmarks/compare.py [--peers PYTHON] [--rounds N] [--permutations N] [--depth N] [DIR]
 
-Both read the same ten runs (1,000 queries x 100 documents, TREC text), score them, and put each of
+First, karat compare as a whole process, as a user runs it. Then, step by step: both read the same
+ten runs (1,000 queries x 100 documents, or as --depth says, TREC text), score them, and put each of
 the 45 pairs to a randomisation test of 10,000 permutations under each of ten measures: Fisher's in
 ranx. karat then adds what ranx has not got: a BCa interval of every difference and a studentised
 bootstrap test of it, from 10,000 resamples each, and the test of all pairs of runs and measures as
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import timing
 
-RUNS, QUERIES, DEPTH, CORPUS, RELEVANT = 10, 1_000, 100, 1_000_000, 8
+RUNS, QUERIES, CORPUS, RELEVANT = 10, 1_000, 1_000_000, 8
 PERMUTATIONS = 10_000
 MEASURES = {
     "nDCG@10": "ndcg@10",
@@ -40,6 +41,7 @@ MEASURES = {
     "Rprec": "r-precision",
 }
 
+WHOLE = [sys.executable, "-m", "karat", "compare"]
 RANX = """
 import json, sys, time
 permutations, measures, qrels, *runs = json.loads(sys.argv[1])
@@ -118,8 +120,12 @@ def main() -> None:
     parser.add_argument(
         "--permutations", type=int, default=PERMUTATIONS, help="of ranx; its time is scaled up"
     )
+    parser.add_argument("--depth", type=int, default=100, help="documents of a query")
     options = parser.parse_args()
-    files = [str(path) for path in generate(options.folder)]
+    files = [str(path) for path in generate(options.folder / str(options.depth), options.depth)]
+    whole = [timing.once([*WHOLE, *files]) for _ in range(options.rounds)]
+    seconds, megabytes = (statistics.median(each[at] for each in whole) for at in (0, 1))
+    print(f"karat compare: {seconds:.2f} s, {megabytes:.0f} MB")
     asked = json.dumps([PERMUTATIONS, list(MEASURES), *files])
     commands = {"karat": [sys.executable, "-c", KARAT, asked]}
     rounds = {"karat": options.rounds}
@@ -144,7 +150,7 @@ def main() -> None:
     _print_agreement(taken["karat"][0], taken["ranx"][0])
 
 
-def generate(folder: Path) -> list[Path]:
+def generate(folder: Path, depth: int) -> list[Path]:
     """Write judgments and ten runs into a folder, unless they are there; judgments come first.
 
     A query has eight relevant documents of grade 1; a run finds each with a chance that grows
@@ -165,12 +171,12 @@ def generate(folder: Path) -> list[Path]:
         with path.with_suffix(".part").open("w") as lines:
             for query in range(QUERIES):
                 # Apart from the relevant ones, which lie below CORPUS.
-                docs = CORPUS + rng.choice(CORPUS, DEPTH, replace=False)
+                docs = CORPUS + rng.choice(CORPUS, depth, replace=False)
                 chance = 0.4 * ease[query] + 0.3 + 0.01 * k
                 found = relevant[query][rng.random(RELEVANT) < chance]
-                places = np.minimum(rng.geometric(0.03 + 0.1 * ease[query], len(found)), DEPTH) - 1
+                places = np.minimum(rng.geometric(0.03 + 0.1 * ease[query], len(found)), depth) - 1
                 docs[places] = found  # of two at one rank, one is lost
-                scores = np.sort(rng.gamma(5, 2, DEPTH))[::-1] + 5
+                scores = np.sort(rng.gamma(5, 2, depth))[::-1] + 5
                 lines.writelines(
                     f"q{query} Q0 d{doc} {rank} {score:.6f} run{k}\n"
                     for rank, (doc, score) in enumerate(
