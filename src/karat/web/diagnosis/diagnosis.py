@@ -31,19 +31,19 @@ from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
-from karat.web.framework.errors import NotFound, Said, or_not_found, refused
+from karat.web.framework.errors import Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import stored_or_computed
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
-from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
+from karat.web.offline.runs import find_run
 from karat.workflows.diagnosis import stored_traces
 from karat.workflows.diagnosis.query_stages import QueryStage, other_roads, query_stages, roads_in
 from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, StoredDiagnosis, judged_by
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
-from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
+from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_evaluations import value_of
@@ -227,7 +227,7 @@ def run_diagnosis(
 def add_trace(
     call: AnEngineer, run_id: Id, file: Annotated[UploadFile | None, File()] = None
 ) -> Response:
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     try:
         with uploaded(file, "trace") as (path, called):
             stored_traces.store_trace(workspace, row, path, called, **call.by)
@@ -240,7 +240,7 @@ def add_trace(
 def _diagnosis_page(
     call: Call, run_id: int, stages: Sequence[str], baseline: str, status: int = 200, **more: Any
 ) -> Response:
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     against = find_runs(workspace, [baseline])[0] if baseline else None
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
@@ -287,7 +287,7 @@ def query_diagnosis(
 
     ``baseline`` is the number or name of another run.
     """
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     before = find_runs(workspace, [baseline])[0] if baseline else None
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
@@ -401,13 +401,6 @@ def _scores(roads: Sequence[Road], details: Sequence[QueryStage]) -> list[Scored
         ]  # fmt: skip
         if scores:
             found.append(ScoredDocument(doc, road.grade, scores))
-    return found
-
-
-def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
-    found = run_by_id(site.workspace, run_id)
-    if found is None:
-        raise NotFound(f"there is no run {run_id}", fix="choose one from the list of runs")
     return found
 
 

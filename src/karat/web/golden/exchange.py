@@ -49,19 +49,10 @@ class Wanted:
     to: str = "beir"
     edition: str = ""
     each_rater: bool = False
-    runs: Sequence[str] = ()
+    runs: Annotated[Sequence[str], Query(alias="run")] = ()
 
 
-def _wanted(
-    to: str = "beir",
-    edition: str = "",
-    each_rater: bool = False,
-    run: Annotated[list[str] | None, Query()] = None,
-) -> Wanted:
-    return Wanted(to, edition, each_rater, run or ())
-
-
-Asked = Annotated[Wanted, Depends(_wanted)]
+Asked = Annotated[Wanted, Depends()]
 """A route parameter: the export options in the address."""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import polars as pl
-from fastapi import APIRouter, Form, Query, Response
+from fastapi import APIRouter, Depends, Form, Query, Response
 
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.table import Column
@@ -30,12 +30,14 @@ Grade = Annotated[float | None, Query(allow_inf_nan=False)]
 _NUMBER = re.compile("[0-9]{1,9}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Typed:
-    runs: Sequence[str] | None = None
-    k: str = "10"
-    method: str = "depth"
-    budget: str = ""
+    """What the form has."""
+
+    runs: Annotated[Sequence[str] | None, Form()] = None
+    k: Annotated[str, Form()] = "10"
+    method: Annotated[str, Form()] = "depth"
+    budget: Annotated[str, Form()] = ""
 
 
 @ROUTER.get("/golden/{name}/pairs")
@@ -53,28 +55,24 @@ def pairs(
 
 
 @ROUTER.post("/golden/{name}/pairs")
-def pool(
-    call: AnEngineer,
-    name: str,
-    runs: Annotated[list[str] | None, Form()] = None,
-    k: Annotated[str, Form()] = "10",
-    method: Annotated[str, Form()] = "depth",
-    budget: Annotated[str, Form()] = "",
-) -> Response:
+def pool(call: AnEngineer, name: str, typed: Annotated[Typed, Depends()]) -> Response:
     """Queue unjudged documents that the selected runs returned."""
     workspace, ask = opened(call.site, name), Ask()
     try:
-        if not runs:
+        if not typed.runs:
             raise UsageError("no run is selected", fix="select one or more")
-        if budget.strip() and not _NUMBER.fullmatch(budget.strip()):
-            raise UsageError(f"the budget {budget[:20]!r} is not a number of pairs")
-        if not _NUMBER.fullmatch(k.strip()):
-            raise UsageError(f"the depth {k[:20]!r} is not a number of documents", fix="10")
-        limit = int(budget) if budget.strip() else None
-        pooled = pool_stored(workspace, runs, **call.by, method=method, k=int(k), budget=limit)
+        if typed.budget.strip() and not _NUMBER.fullmatch(typed.budget.strip()):
+            raise UsageError(f"the budget {typed.budget[:20]!r} is not a number of pairs")
+        if not _NUMBER.fullmatch(typed.k.strip()):
+            raise UsageError(f"the depth {typed.k[:20]!r} is not a number of documents", fix="10")
+        limits: dict[str, Any] = {
+            "k": int(typed.k),
+            "budget": int(typed.budget) if typed.budget.strip() else None,
+        }
+        pooled = pool_stored(workspace, typed.runs, **call.by, method=typed.method, **limits)
     except KaratError as error:
         status, wrong = refused(error)
-        typed = Typed(runs=runs or (), k=k, method=method, budget=budget)
+        typed = replace(typed, runs=typed.runs or ())
         return show(call, _page(workspace, ask, [], wrong=wrong, typed=typed), status)
     return show(call, _page(workspace, ask, [], pooled=pooled))
 

@@ -28,7 +28,7 @@ from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import Why, begin, whys
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.gate_links import GateLinks, gate_links
-from karat.web.framework.idempotency import redirect_with, show_with
+from karat.web.framework.idempotency import Flash, redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.progress import Job, last
@@ -40,14 +40,15 @@ from karat.web.offline.stored_comparisons import (
     confirm,
     find,
     job_of,
+    known,
     look,
     request_again,
+    shown,
     state_of,
 )
 from karat.workflows.offline.stages import CANCELLED
 from karat.workflows.release.policy_verdicts import write_first_policy
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.stored_runs import stored_run_names
@@ -61,6 +62,7 @@ OUTCOMES = ("better", "same", "worse")
 """Outcomes of a query under a measure."""
 VIEWS = ("summary", "slices", "queries", "priorities", "notes")
 """The tabs of a comparison; programs get all of them."""
+_LACKS = "comparison has no measure or candidate"
 _PENDING = {
     "waiting": "waiting to be computed",
     "running": "being computed",
@@ -173,20 +175,15 @@ def one_comparison(
     if view and view not in VIEWS:
         raise UsageError(f"unknown view {view[:50]!r}", nearest=nearest(view, VIEWS) or VIEWS)
 
-    def page(said: str) -> ComparisonPage:
-        workspace, row, result = look(call.site, comparison_id)
-        if result is not None:
-            shown = _Shown(call, workspace, row, result, measure, candidate, part, view)
-            try:
-                return shown.page(said)
-            except ArtifactCorrupted:
-                workspace, row, result = look(call.site, comparison_id)
-                if result is not None:
-                    return replace(shown, workspace=workspace, row=row, result=result).page(said)
-        return ComparisonPage(**_common(call.site, workspace, row))
+    def page(flash: Flash) -> ComparisonPage:
+        def made(opened: Workspace, row: ComparisonRow, found: StoredComparison) -> ComparisonPage:
+            asked = _Shown(call, opened, row, found, measure, candidate, part, view)
+            return asked.page(flash.said)
 
-    where = f"/comparisons/{comparison_id}"
-    return show_with(call, where, lambda flash: page(flash.said))
+        workspace, row, computed = shown(call.site, comparison_id, made)
+        return computed or ComparisonPage(**_common(call.site, workspace, row))
+
+    return show_with(call, f"/comparisons/{comparison_id}", page)
 
 
 def _common(site: AppState, workspace: Workspace, row: ComparisonRow) -> dict[str, Any]:
@@ -234,18 +231,11 @@ class _Shown:
 
     @cached_property
     def measure(self) -> str:
-        return self._known(self.asked_measure, axes(self.result.comparison)[0])
+        return known(self.asked_measure, axes(self.result.comparison)[0], _LACKS)
 
     @cached_property
     def candidate(self) -> str:
-        return self._known(self.asked_candidate, axes(self.result.comparison)[1])
-
-    @staticmethod
-    def _known(asked: str, known: Sequence[str]) -> str:
-        if asked and asked not in known:
-            what = f"the comparison has no measure or candidate {asked!r}"
-            raise UsageError(what, nearest=known)
-        return asked or known[0]
+        return known(self.asked_candidate, axes(self.result.comparison)[1], _LACKS)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -326,7 +316,7 @@ class _Shown:
         return ComparisonPage(**shown)
 
     def _policy(self) -> PolicyVerdict:
-        known, _ = axes(self.result.comparison)
+        measures, _ = axes(self.result.comparison)
         return policy_verdict(
             self.workspace,
             self.row,
@@ -334,7 +324,7 @@ class _Shown:
             self.candidate,
             self.wait_s if self.view == "summary" else 0.0,
             lambda lost: self.query_page(
-                lost.query_id, **({"measure": lost.measure} if lost.measure in known else {})
+                lost.query_id, **({"measure": lost.measure} if lost.measure in measures else {})
             ),
         )
 
@@ -375,13 +365,13 @@ class _Shown:
         return {"parts": parts, "slice_links": links, "axis": tables.axis(self.comparison.slices)}
 
     def _queries(self, runs: Sequence[RunRow]) -> dict[str, Any]:
-        result, known = self.result, self._whys(runs)
+        result, reasons = self.result, self._whys(runs)
         rows = result.frame.filter(candidate=self.candidate, measure=self.measure)
         sliced = [(str(each.attribute), str(each.slice)) for each in result.comparison.slices]
         rows = in_slice(rows, self.part, result.frame, sliced)
         counted = counts_in(rows)
         counts = dict(counted.group_by("outcome").len().iter_rows())
-        why = next((each for each in known if each.run == self.candidate), None)
+        why = next((each for each in reasons if each.run == self.candidate), None)
 
         ask = self.call.ask
         ask = replace(ask, where={**ask.where, "view": "queries"})
@@ -390,7 +380,7 @@ class _Shown:
             return self.query_page(lead["query"]) if "query" in lead else self.address(**lead)
 
         return {
-            "whys": known,
+            "whys": reasons,
             "counts": {outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
             "zero_weight": rows.height - counted.height,
             "queries": list_of_queries(

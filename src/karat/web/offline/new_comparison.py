@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Response
+from fastapi import APIRouter, Depends, Form, Response
 from pydantic import Field
 
 from karat.errors import KaratError, UsageError
@@ -26,15 +26,17 @@ Number = Annotated[int, Field(ge=1, lt=2**63)]
 _MOST_RUNS = 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Typed:
-    measures: Sequence[str] = default_measures()
-    other: str = ""
-    by: Sequence[str] = ()
-    by_other: str = ""
-    margin: str = ""
-    edition: str = NOW
-    name: str = ""
+    """What the form has, besides the runs."""
+
+    measures: Annotated[Sequence[str], Form(alias="measure")] = ()
+    other: Annotated[str, Form(max_length=500)] = ""
+    by: Annotated[Sequence[str], Form()] = ()
+    by_other: Annotated[str, Form(max_length=200)] = ""
+    margin: Annotated[str, Form(max_length=30)] = ""
+    edition: Annotated[str, Form()] = NOW
+    name: Annotated[str, Form(max_length=200)] = ""
 
     @property
     def more(self) -> bool:
@@ -70,22 +72,16 @@ def _new_page(
         measures=default_measures(),
         attributes=attributes_of(workspace),
         editions=[row.name for row in list_editions(workspace)],
-        **{"typed": Typed(), "wrong": None, **more},
+        **{"typed": Typed(default_measures()), "wrong": None, **more},
     )
 
 
 @ROUTER.post("/comparisons/new")
 def make(
     call: AnEngineer,
+    typed: Annotated[Typed, Depends()],
     baseline: Annotated[Number, Form()],
-    candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it
-    measure: Annotated[list[str], Form()] = [],  # noqa: B006
-    other: Annotated[str, Form(max_length=500)] = "",
-    by: Annotated[list[str], Form()] = [],  # noqa: B006
-    by_other: Annotated[str, Form(max_length=200)] = "",
-    margin: Annotated[str, Form(max_length=30)] = "",
-    edition: Annotated[str, Form()] = NOW,
-    name: Annotated[str, Form(max_length=200)] = "",
+    candidate: Annotated[Sequence[Number], Form(max_length=_MOST_RUNS)] = (),
 ) -> Response:
     """Create a comparison, and wait briefly for its results."""
     workspace = call.workspace
@@ -97,24 +93,15 @@ def make(
             )
         inputs = Asked(
             [baseline, *others],
-            [*measure, *(each.strip() for each in other.split(";") if each.strip())],
-            [*by, *([by_other.strip()] if by_other.strip() else [])],
-            _margin(margin),
-            edition,
-            name,
+            [*typed.measures, *filter(None, map(str.strip, typed.other.split(";")))],
+            [*typed.by, *filter(None, [typed.by_other.strip()])],
+            _margin(typed.margin),
+            typed.edition,
+            typed.name,
         )
         comparison_id = ask(call.site, workspace, inputs, by=call.who)
     except KaratError as error:
         status, wrong = refused(error)
-        typed = Typed(
-            measures=measure,
-            other=other,
-            by=by,
-            by_other=by_other,
-            margin=margin,
-            edition=edition,
-            name=name,
-        )
         page = _new_page(workspace, baseline, candidate, typed=typed, wrong=wrong)
         return show(call, page, status)
     return redirect(call, f"/comparisons/{comparison_id}")

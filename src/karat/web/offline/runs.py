@@ -33,7 +33,7 @@ from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.web.offline._trade_off import trade_off
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
-from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
+from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm, known
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.workspace import stored_evaluations
@@ -47,6 +47,7 @@ from karat.workflows.workspace.workspace import Workspace
 ROUTER = APIRouter()
 _MEASURES = 3  # in the list of runs
 _AT_ONCE = 8  # runs that one view of the list computes, without those that fail
+_LACKS = "run has no measure"
 CURRENT = "current"
 PENDING = ("outdated: being recomputed", "being computed")
 """States of values in the list that are not current yet: outdated ones, and missing ones."""
@@ -145,7 +146,7 @@ def remove(
     seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Remove a run that no comparison uses; the form must confirm it."""
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     confirm(sure, seen, row.sha256)
     remove_run(workspace, row, **call.by)
     return redirect(call, "/runs")
@@ -178,7 +179,7 @@ def _run_page(
     part: str,
     notice: str,
 ) -> RunPage:
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     rules = _rules(by, edition)
     described = list_runs(workspace)[1](row)
     common: dict[str, Any] = {
@@ -203,9 +204,7 @@ def _run_page(
     if result is None:
         return RunPage(**common)
     measures = list(dict.fromkeys(each.measure for each in result.results.results))
-    chosen = measure or measures[0]
-    if chosen not in measures:
-        raise UsageError(f"the run has no measure {chosen!r}", nearest=measures)
+    chosen = known(measure, measures, _LACKS)
 
     def address(lead: Mapping[str, str]) -> str:
         params = [(name, value) for name, value in call.request.query_params.multi_items()]
@@ -255,7 +254,7 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    workspace, row = _run(call.site, run_id)
+    workspace, row = find_run(call.site, run_id)
     rules = stored_evaluations.known(workspace, _rules(by, edition))
     for _ in range(2):  # damaged files are recomputed once
         result = _evaluated(workspace, row, rules)
@@ -274,9 +273,7 @@ def _query_page(
     ranks: int,
 ) -> Page:
     measures = list(dict.fromkeys(each.measure for each in result.results.results))
-    chosen = measure or measures[0]
-    if chosen not in measures:
-        raise UsageError(f"the run has no measure {chosen!r}", nearest=measures)
+    chosen = known(measure, measures, _LACKS)
     side = stored_evaluations.side(workspace, result, query_id, chosen, ranks)
     if side is None:
         raise NotFound(f"the run has no query {query_id!r}")
@@ -301,7 +298,7 @@ def _query_page(
     )
 
 
-def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
+def find_run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
     found = run_by_id(site.workspace, run_id)
     if found is None:
         raise NotFound(f"there is no run {run_id}", fix="choose one from the list of runs")

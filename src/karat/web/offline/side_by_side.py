@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -21,7 +20,7 @@ from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import grades_of, safe_link
 from karat.web.offline.counted import in_slice
-from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
+from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, known, shown
 from karat.workflows.golden.editions import NOW
 from karat.workflows.judging import in_place
 from karat.workflows.workspace import stored_comparisons
@@ -29,6 +28,7 @@ from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
+_LACKS = "comparison has no measure"
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Asked:
     candidate: str = ""
     outcome: str = ""
     slice: str = ""
-    ranks: int = RANKS
-    doc: str = ""  # the document that is open
+    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS
+    doc: Annotated[str, Query(max_length=2_000)] = ""  # the document that is open
 
     def tail(self, **changed: str | int) -> str:
         values = {**asdict(self), "ranks": self.ranks if self.ranks != RANKS else "", **changed}
@@ -48,25 +48,14 @@ class Asked:
         return f"?{urlencode(given)}" if given else ""
 
 
-def _asked(
-    measure: str = "",
-    candidate: str = "",
-    outcome: str = "",
-    part: Annotated[str, Query(alias="slice")] = "",
-    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
-    doc: Annotated[str, Query(max_length=2_000)] = "",
-) -> Asked:
-    return Asked(measure, candidate, outcome, part, ranks, doc)
-
-
 @ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
 def one_query(
-    call: AReader, comparison_id: Id, query_id: str, asked: Annotated[Asked, Depends(_asked)]
+    call: AReader, comparison_id: Id, query_id: str, asked: Annotated[Asked, Depends()]
 ) -> Response:
     def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> Page:
         return _page(workspace, row, result, query_id, asked, call.who)
 
-    row, page = shown(call.site, comparison_id, make_page)
+    _, row, page = shown(call.site, comparison_id, make_page)
     if page is None:
         return redirect(call, f"/comparisons/{row.id}")
     return show(call, page)
@@ -81,7 +70,7 @@ def _page(
     who: str,
 ) -> Page:
     measures, candidates = axes(result.comparison)
-    measure = _known(asked.measure, measures)
+    measure = known(asked.measure, measures, _LACKS)
     [described] = stored_comparisons.described(workspace, [row])
     side = stored_comparisons.side(
         workspace, result, row, query_id, measure, asked.ranks, stale=described.older.changed
@@ -89,7 +78,7 @@ def _page(
     if side is None:
         raise NotFound(f"the comparison has no query {query_id!r}")
     query_rows = result.frame.filter(query_id=query_id)
-    order = _order(result, measure, _known(asked.candidate, candidates), asked)
+    order = _order(result, measure, known(asked.candidate, candidates, _LACKS), asked)
     at = order.index_of(query_id)
     live = row.settings["edition"] == NOW and stored_comparisons.has_query(workspace, query_id)
     document = _document(workspace, result, who, query_id, asked.doc)
@@ -145,13 +134,6 @@ def _order(result: StoredComparison, measure: str, candidate: str, asked: Asked)
     return rows["query_id"]
 
 
-def _known(measure: str, measures: Sequence[str]) -> str:
-    chosen = measure or measures[0]
-    if chosen not in measures:
-        raise UsageError(f"the comparison has no measure {chosen!r}", nearest=measures)
-    return chosen
-
-
 def _unjudged(query: ShownQuery, doc: str) -> str | None:
     """The next document without a grade, from the candidate's first on; None if all have one."""
     placed = [one for ranking in reversed(query.rankings) for one in (*ranking.top, *ranking.below)]
@@ -197,14 +179,13 @@ def judge(
     asked: Annotated[str, Form(max_length=5_000)] = "",
 ) -> Response:
     """Record the user's grade for a document of this query; or undo it, or ask another rater."""
-    row, returned = shown(
+    workspace, row, returned = shown(
         call.site,
         comparison_id,
         lambda _, __, result: stored_comparisons.returned(result, query_id, doc_id),
     )
     if returned is None:
         raise UsageError("the comparison is not computed yet", fix="wait and try again")
-    workspace, row = find(call.site, comparison_id)
     if not returned:
         raise NotFound("no run of the comparison returned this document for this query")
     rater, now = call.who, call.now

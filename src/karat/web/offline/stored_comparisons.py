@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -110,17 +110,20 @@ def shown(
     site: AppState,
     comparison_id: int,
     use: Callable[[Workspace, ComparisonRow, StoredComparison], _T],
-) -> tuple[ComparisonRow, _T | None]:
-    """Apply ``use`` to a comparison's numbers, if any; damaged ones are recomputed once."""
+) -> tuple[Workspace, ComparisonRow, _T | None]:
+    """A comparison, and ``use`` of its numbers, if any; damaged ones are recomputed once."""
     for _ in range(2):
         workspace, row, result = look(site, comparison_id)
-        if result is None:
-            break
-        try:
-            return row, use(workspace, row, result)
-        except ArtifactCorrupted:
-            continue
-    return row, None
+        with suppress(ArtifactCorrupted):
+            return workspace, row, None if result is None else use(workspace, row, result)
+    return workspace, row, None
+
+
+def known(asked: str, names: Sequence[str], whole: str) -> str:
+    """The name that an address asks for, by default the first; ``whole`` is what has them."""
+    if asked and asked not in names:
+        raise UsageError(f"the {whole} {asked!r}", nearest=names)
+    return asked or names[0]
 
 
 def axes(comparison: Comparison) -> tuple[list[str], list[str]]:
