@@ -54,7 +54,7 @@ from karat.workflows.workspace import stored_comparisons, stored_evaluations
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.run_import import KEPT, remove_comparison, remove_run
 from karat.workflows.workspace.stored_evaluations import Rules
-from karat.workflows.workspace.stored_runs import LONGEST, hash_of, keep_hashed
+from karat.workflows.workspace.stored_runs import LONGEST, hash_of, keep_hashed, stored_rows
 from karat.workflows.workspace.stored_views import document_titles, grades_now
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
@@ -343,13 +343,11 @@ def _store(
 ) -> RunRow:
     sha256, now = hash_of(run), int(fields["at"])
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, opened.golden.id)
-        rows = runs.runs(connection, opened.golden.id)
-        keep_hashed(connection, opened, [(run, sha256)], rows, now=now, retime=False)
+        keep_hashed(connection, opened, [(run, sha256)], now=now, retime=False)
         about = {"sha256": sha256, "engine": fields["engine"]}
         audit.note(connection, person, KEPT, name, now, about)
     _put(opened, sha256, name, fields)
-    return next(row for row in _rows(opened) if row.sha256 == sha256)
+    return next(row for row in stored_rows(opened) if row.sha256 == sha256)
 
 
 def _put(opened: Workspace, sha256: str, name: str, fields: Mapping[str, Any]) -> None:
@@ -359,8 +357,7 @@ def _put(opened: Workspace, sha256: str, name: str, fields: Mapping[str, Any]) -
 
 
 def _new_name(opened: Workspace, engine: str, name: str) -> str:
-    with opened.store.read() as connection:
-        taken = {each for row in runs.runs(connection, opened.golden.id) for each in row.names}
+    taken = {each for row in stored_rows(opened) for each in row.names}
     if name.strip():
         check_name(name.strip(), "a try", longest=LONGEST)
         if name.strip() in taken:
@@ -374,7 +371,7 @@ def _new_name(opened: Workspace, engine: str, name: str) -> str:
 
 def list_tries(opened: Workspace, engine: str = "") -> list[TryRow]:
     """The tries of the golden set, or of one engine, newest first."""
-    rows = [row for row in _rows(opened) if row.about.get(runs.TRIES)]
+    rows = [row for row in stored_rows(opened) if row.about.get(runs.TRIES)]
     short = zip(rows, stored_evaluations.in_short(opened, rows), strict=True)
     values = {row.id: dict(kept.values or {}) for row, kept in short}
     entries = sorted(_entries(rows), key=lambda entry: entry[2]["at"])
@@ -423,7 +420,7 @@ def find_try(opened: Workspace, name: str) -> TryRow:
 
 def numbers_of(opened: Workspace, found: TryRow) -> tuple[Results | None, Comparison | None]:
     """The evaluation of a try, and its comparison with the one before, as far as computed."""
-    rows = _rows(opened)
+    rows = stored_rows(opened)
     row = next(row for row in rows if row.id == found.run)
     evaluated = stored_evaluations.kept(opened, row, Rules())
     compared = None
@@ -455,7 +452,7 @@ def forget_try(opened: Workspace, name: str, *, person: str, now: int) -> None:
             runs.rename_try(connection, row.id, name, None)
             audit.note(connection, person, "forget try", name, now)
         return
-    own = {fields.get("comparison") for _, _, fields in _entries(_rows(opened))}
+    own = {fields.get("comparison") for _, _, fields in _entries(stored_rows(opened))}
     with opened.store.read() as connection:
         every = comparisons.comparisons(connection, opened.golden.id)
     of_it = [each for each in every if row.id in each.runs]
@@ -471,7 +468,7 @@ def next_failing(opened: Workspace, engine: str, after: str = "") -> tuple[str, 
     Returns:
         Its id, text and value; None if no run of the engine is evaluated, or no query fails.
     """
-    row = _newest_run(_rows(opened), engine)
+    row = _newest_run(stored_rows(opened), engine)
     found = None if row is None else stored_evaluations.kept(opened, row, Rules())
     if found is None:
         return None
@@ -488,7 +485,7 @@ def next_failing(opened: Workspace, engine: str, after: str = "") -> tuple[str, 
 
 def engine_states(opened: Workspace) -> list[EngineState]:
     """The declared engines with their newest stored run."""
-    rows = _rows(opened)
+    rows = stored_rows(opened)
     return [_state(opened, each, rows) for each in read_engines(opened.workspace.root).values()]
 
 
@@ -527,11 +524,6 @@ def _newest_run(rows: Sequence[RunRow], engine: str) -> RunRow | None:
     return max(filter(answered, rows), key=lambda row: max(row.names.values()), default=None)
 
 
-def _rows(opened: Workspace) -> list[RunRow]:
-    with opened.store.read() as connection:
-        return runs.runs(connection, opened.golden.id)
-
-
 def _entries(rows: Sequence[RunRow]) -> Iterator[tuple[RunRow, str, dict[str, Any]]]:
     for row in rows:
         for name, fields in row.about.get(runs.TRIES, {}).items():
@@ -539,7 +531,7 @@ def _entries(rows: Sequence[RunRow]) -> Iterator[tuple[RunRow, str, dict[str, An
 
 
 def _row_of(opened: Workspace, name: str) -> RunRow:
-    found = next((row for row, each, _ in _entries(_rows(opened)) if each == name), None)
+    found = next((row for row, each, _ in _entries(stored_rows(opened)) if each == name), None)
     if found is None:
         raise UsageError(f"there is no try {name!r}", fix="karat try --list")
     return found

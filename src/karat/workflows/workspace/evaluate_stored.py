@@ -23,7 +23,7 @@ from karat.workflows.offline.explain import explain
 from karat.workflows.offline.judgment_source import checked_source
 from karat.workflows.release.gate import gate
 from karat.workflows.workspace.stored_inputs import Judged, judged
-from karat.workflows.workspace.stored_runs import file_of, read_stored
+from karat.workflows.workspace.stored_runs import file_of, read_stored, stored_rows
 from karat.workflows.workspace.workspace import Workspace
 
 _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
@@ -31,8 +31,7 @@ _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
 
 def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
     """Stored runs by id or name (the newest of it); digits are an id unless a name matches."""
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)
+    rows = stored_rows(opened)
     by_id, by_name = {row.id: row for row in rows}, runs.by_name(rows)
     found: list[RunRow] = []
     for run in wanted:
@@ -67,9 +66,7 @@ def damaged_runs(opened: Workspace) -> list[tuple[RunRow, str]]:
 
     Only the first and last bytes of a file are checked.
     """
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)[::-1]
-    problems = ((row, _ails(file_of(opened, row))) for row in rows)
+    problems = ((row, _ails(file_of(opened, row))) for row in reversed(stored_rows(opened)))
     return [(row, problem) for row, problem in problems if problem is not None]
 
 

@@ -67,7 +67,7 @@ def import_run(
                 stored = None
             other_times = stored is not None and has_other_times(run, stored)
             if not unchanged or stored is None or other_times:
-                keep_hashed(connection, opened, [(run, sha256)], rows, now=now)
+                keep_hashed(connection, opened, [(run, sha256)], now=now)
             about = {"sha256": sha256, "file": called}
             if same_content is None:
                 audit.note(connection, person, KEPT, run.name, now, about)

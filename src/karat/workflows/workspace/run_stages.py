@@ -11,11 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.diagnosis.waterfall import SERVED
-from karat.store.sql import runs
 from karat.tables.workspace import RunRow
 from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.stored_runs import file_of, trace_of
+from karat.workflows.workspace.stored_runs import file_of, stored_rows, trace_of
 from karat.workflows.workspace.workspace import Workspace
 
 Pairs = NDArray[np.uint64]  # hashes of query and document
@@ -39,9 +38,7 @@ class Choice:
 def choices(opened: Workspace) -> list[Choice]:
     """The stored runs as stages, oldest first; an older run of the same name by its number."""
     found, taken = [], {SERVED}
-    with opened.store.read() as connection:
-        rows = runs.runs(connection, opened.golden.id)
-    for row in reversed(rows):
+    for row in reversed(stored_rows(opened)):
         found.append(Choice(str(row.id) if row.name in taken else row.name, row))
         taken.add(found[-1].stage)
     return found[::-1]
@@ -74,11 +71,8 @@ def stages_of(
 
 def _alone(opened: Workspace, row: RunRow, every: Sequence[Choice]) -> list[str] | None:
     def depth() -> int:
-        try:
-            deepest = pl.scan_parquet(file_of(opened, row)).select(pl.col("rank").max()).collect()
-        except (OSError, pl.exceptions.PolarsError):
-            return 0
-        return int(deepest.item() or 0)
+        deepest = _column(opened, row, pl.col("rank").max())
+        return 0 if deepest is None else int(deepest.item() or 0)
 
     names = [each.stage for each in every if each.row.id == row.id]
     return names if names and _DEPTH.get(row.sha256, depth) >= _DEEPER else None
@@ -123,10 +117,8 @@ def proposed(opened: Workspace, row: RunRow, every: Sequence[Choice] | None = No
 
 def _sample(opened: Workspace, row: RunRow) -> tuple[str, ...]:
     """Some queries of a run; none if its file is gone or damaged."""
-    try:
-        ids = pl.scan_parquet(file_of(opened, row)).select(pl.col("query_id").unique().sort())
-        found = ids.collect().to_series()
-    except (OSError, pl.exceptions.PolarsError):
+    found = _column(opened, row, pl.col("query_id").unique().sort())
+    if found is None:
         return ()
     return tuple(found.gather_every(max(1, len(found) // _QUERIES)).head(_QUERIES))
 
@@ -134,14 +126,19 @@ def _sample(opened: Workspace, row: RunRow) -> tuple[str, ...]:
 def _pairs(opened: Workspace, row: RunRow, asked: tuple[str, ...]) -> Pairs:
     def read() -> Pairs:
         wanted = pl.col("query_id").is_in(asked) & (pl.col("rank") <= _DEEP)  # null: no answer
-        hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
-        try:
-            frame = pl.scan_parquet(file_of(opened, row)).filter(wanted).select(hashed).collect()
-        except (OSError, pl.exceptions.PolarsError):  # gone or damaged: not a stage
-            return np.empty(0, np.uint64)
-        return frame.to_series().to_numpy()
+        hashed = _column(opened, row, pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2), wanted)
+        return np.empty(0, np.uint64) if hashed is None else hashed.to_numpy()  # not a stage
 
     return _PAIRS.get((row.sha256, asked), read)
+
+
+def _column(opened: Workspace, row: RunRow, what: pl.Expr, *where: pl.Expr) -> pl.Series | None:
+    """Something of some rows of a run's file; None if that is gone or damaged."""
+    try:
+        found = pl.scan_parquet(file_of(opened, row)).filter(*where).select(what).collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return found.to_series()
 
 
 def _made_of(own: Pairs, others: Sequence[Pairs], before: Sequence[bool]) -> tuple[int, ...]:

@@ -43,7 +43,7 @@ from karat.workflows.workspace.stored_inputs import (
     single_judgments,
     unanswered,
 )
-from karat.workflows.workspace.stored_runs import stage_times, trace_mark
+from karat.workflows.workspace.stored_runs import stage_times, stored_rows, trace_mark
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
@@ -134,10 +134,8 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
         golden_sets.hold(connection, opened.golden.id)  # no run is deleted meanwhile
         chosen_runs = _chosen(runs.runs(connection, opened.golden.id), asked.runs)
         first, *others = (each.name for each in chosen_runs)
-        given_name, default_name = (
-            asked.name.strip()[:_LONGEST],
-            f"{', '.join(others)} against {first}",
-        )
+        given_name = asked.name.strip()[:_LONGEST]
+        default_name = f"{', '.join(others)} against {first}"
         ids = [each.id for each in chosen_runs]
         existing = comparisons.comparisons(connection, opened.golden.id)
         judgment_ids = {None, comparisons.newest_judgment(connection, opened.golden.id)}
@@ -210,8 +208,7 @@ def request_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -
 
 def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     """The runs of a comparison, the baseline first."""
-    with opened.store.read() as connection:
-        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    by_id = {run.id: run for run in stored_rows(opened)}
     return [by_id[run] for run in row.runs if run in by_id]
 
 
@@ -450,8 +447,7 @@ def listed(opened: Workspace) -> list[Listed]:
 
 def described(opened: Workspace, rows: Sequence[ComparisonRow]) -> list[Listed]:
     """Comparisons with their summaries and what changed since; looked up together."""
-    with opened.store.read() as connection:
-        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    by_id = {run.id: run for run in stored_rows(opened)}
     since, out = _Since(opened, rows), []
     for row in rows:
         found = Listed(row, [by_id[run] for run in row.runs if run in by_id])

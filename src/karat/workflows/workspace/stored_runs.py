@@ -43,9 +43,7 @@ def store_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     hashed = [(run, hash_of(run)) for run in read]  # slow for large runs: outside the transaction
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, opened.golden.id)
-        before = runs.runs(connection, opened.golden.id)
-        return keep_hashed(connection, opened, hashed, before, now=now)
+        return keep_hashed(connection, opened, hashed, now=now)
 
 
 def keep_in(
@@ -57,24 +55,21 @@ def keep_in(
     and gets the new name too. A run that is given again keeps its first date, and its name refers
     to it from now on; its times are those of the last import that has any.
     """
-    hashed = [(run, hash_of(run)) for run in given]
-    golden_sets.hold(connection, opened.golden.id)
-    before = runs.runs(connection, opened.golden.id)
-    return keep_hashed(connection, opened, hashed, before, now=now)
+    return keep_hashed(connection, opened, [(run, hash_of(run)) for run in given], now=now)
 
 
 def keep_hashed(
     connection: sa.Connection,
     opened: Workspace,
-    given: Iterable[tuple[Run, str]],
-    before: Sequence[RunRow],  # the runs of the golden set so far
+    given: Sequence[tuple[Run, str]],
     *,
     now: int,
     retime: bool = True,
 ) -> Kept:
     """Store runs whose ``hash_of`` is known, as ``keep_in``; without ``retime``, times stay."""
     workspace, set_id = opened.workspace, opened.golden.id
-    given = list(given)
+    golden_sets.hold(connection, set_id)
+    before = runs.runs(connection, set_id)
     _refuse_names((run for run, _ in given), before)
     stored = {row.sha256: (row.name, _place(workspace, row.name, row.sha256, row.path))
              for row in before}  # fmt: skip
@@ -160,6 +155,12 @@ def find_stored(
     return [newest[name] for name in dict.fromkeys(names) or _first_names(newest)]
 
 
+def stored_rows(opened: Workspace) -> list[RunRow]:
+    """The stored runs of the golden set, oldest import first."""
+    with opened.store.read() as connection:
+        return runs.runs(connection, opened.golden.id)
+
+
 def read_stored(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
     return [_read(opened.workspace, row) for row in rows]
 
@@ -171,8 +172,7 @@ def stored_run_names(opened: Workspace) -> list[str]:
 
 def stored_by_name(opened: Workspace) -> dict[str, RunRow]:
     """The stored run of each name, oldest import first; a run may have several names."""
-    with opened.store.read() as connection:
-        return runs.by_name(runs.runs(connection, opened.golden.id))
+    return runs.by_name(stored_rows(opened))
 
 
 def file_of(opened: Workspace, row: RunRow) -> Path:
