@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 from karat.tables.golden.machine_judges import JudgeConfig, JudgePair, Usage
@@ -67,36 +67,20 @@ def read_completion(answer: Any, number: str | None, status: int) -> Reply:
         raise ValueError("not a chat completion") from None
 
 
+@dataclass(eq=False)
 class NoReply(Exception):
-    """A judge did not answer.
+    """A judge did not answer."""
 
-    Attributes:
-        again: Whether another try could help.
-        after: Seconds that it asks to wait.
-        fatal: Whether no other pair would be answered either; with ``fix``.
-        billed: Whether the request may have been paid.
-        slower: Whether it asks for fewer requests.
-        http: Status of its answer; None without one.
-        request_id: Its number at the API.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        again: bool = False,
-        after: float = 0.0,
-        fatal: bool = False,
-        billed: bool = False,
-        slower: bool = False,
-        http: int | None = None,
-        request_id: str | None = None,
-        fix: str = "",
-    ) -> None:
-        super().__init__(what)
-        self.what, self.again, self.after, self.fatal = what, again, after, fatal
-        self.billed, self.slower, self.http, self.fix = billed, slower, http, fix
-        self.request_id = request_id
+    what: str
+    _: KW_ONLY
+    again: bool = False  # whether another try could help
+    after: float = 0.0  # seconds that it asks to wait
+    fatal: bool = False  # whether no other pair would be answered either; with `fix`
+    billed: bool = False  # whether the request may have been paid
+    slower: bool = False  # whether it asks for fewer requests
+    http: int | None = None  # status of its answer; None without one
+    request_id: str | None = None  # its number at the API
+    fix: str = ""
 
 
 class Judge(Protocol):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +74,7 @@ def lint(
                 hashes = None
         if file.role == "documents" and hashes is not None:
             documents = hashes if documents is None else np.union1d(documents, hashes)
-    _check_across([held for file in checked for held in _held(file)])
+    _check_across([each for file in checked for each in _by_role(file)])
     findings: list[Finding] = []
     for file in checked:
         unit = {"parquet": "row", "json": "entry", "golden": "entry"}.get(file.format or "", "line")
@@ -89,13 +89,12 @@ def lint(
     )
 
 
-def _held(file: _File) -> Iterator[_Held]:
+def _by_role(file: _File) -> Iterator[_File]:
     """The queries of a file by role; a golden set has two: judgments and texts."""
     if file.role is not None:
-        tally, answered = file.tally, file.answered
-        yield _Held(file.role, file.name, tally, file.queries, file.silent, answered)
+        yield file
     if file.texts is not None:
-        yield _Held("queries", file.name, file.tally, file.texts, file.silent)
+        yield replace(file, role="queries", queries=file.texts)
 
 
 def _expanded(path: str) -> list[tuple[str, str | None]]:
@@ -312,19 +311,9 @@ def _unwatched(file: str, size: int) -> None:
     """Default of ``watch``."""
 
 
-@dataclass(slots=True)
-class _Held:
-    role: str
-    file: str
-    tally: Tally
-    queries: Mapping[str, int] = field(default_factory=dict)
-    silent: Collection[str] = ()
-    answered: Collection[str] = ()
-
-
-def _check_across(held: Sequence[_Held]) -> None:
+def _check_across(files: Sequence[_File]) -> None:
     """Compare the queries of all files, and count findings in their tallies."""
-    of = {role: [h for h in held if h.role == role] for role in ("qrels", "run", "queries")}
+    of = {role: [f for f in files if f.role == role] for role in ("qrels", "run", "queries")}
     judged = {query for qrels in of["qrels"] for query in qrels.queries}
     judged.update(query for queries in of["queries"] for query in queries.silent)
     texts = {query for queries in of["queries"] for query in queries.queries}
@@ -343,7 +332,7 @@ def _check_across(held: Sequence[_Held]) -> None:
         missing = [query for query in qrels.queries if query not in answered]
         if missing:
             count = "1 query" if len(missing) == 1 else f"{len(missing):,} queries"
-            says = f"{count} judged in {qrels.file} but not in the run"
+            says = f"{count} judged in {qrels.name} but not in the run"
             run.tally.add(
                 "query-not-in-run", [], count=len(missing), query=missing[0], example=_few(missing),
                 says=says,
@@ -357,21 +346,21 @@ def _check_across(held: Sequence[_Held]) -> None:
             _lacking(candidate, texts, "query-without-text")
 
 
-def _disjoint(run: _Held, qrels: _Held) -> None:
+def _disjoint(run: _File, qrels: _File) -> None:
     here, there = next(iter(run.queries)), next(iter(qrels.queries))
     cause = likely_cause({"": list(run.queries)}, {"": list(qrels.queries)})
     if cause is not None:
         here, there = cause.here, cause.there
     difference = "" if cause is None else f"; ids differ by {cause.cause}"
-    says = f"it shares no query with {qrels.file}: {here!r} here, {there!r} there{difference}"
+    says = f"it shares no query with {qrels.name}: {here!r} here, {there!r} there{difference}"
     run.tally.add("no-common-query", [run.queries[here]], count=1, query=here, says=says)
 
 
-def _lacking(queries_of_file: _Held, known: set[str], code: str) -> None:
-    unknown = [query for query in queries_of_file.queries if query not in known]
+def _lacking(file: _File, known: set[str], code: str) -> None:
+    unknown = [query for query in file.queries if query not in known]
     if unknown:
-        lines = sorted(queries_of_file.queries[query] for query in unknown)
-        queries_of_file.tally.add(code, lines, query=unknown[0], example=_few(unknown))
+        lines = sorted(file.queries[query] for query in unknown)
+        file.tally.add(code, lines, query=unknown[0], example=_few(unknown))
 
 
 def _few(queries: Sequence[str]) -> str:

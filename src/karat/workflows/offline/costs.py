@@ -20,6 +20,7 @@ from karat.tables import Run
 from karat.tables.about import short
 from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs
 from karat.tables.judgments import Judgments
+from karat.tables.records import shared
 
 LATENCIES = (("latency p50", 0.5), ("latency p95", 0.95), ("latency p99", 0.99))
 _DECLARED = {
@@ -46,13 +47,8 @@ def costs_of(
     """The costs that both runs say; ``answers`` has the latency over all queries."""
     names = {name for name, _ in LATENCIES}
     changes = [
-        CostChange(
-            row.what, "ms", row.baseline_value, row.candidate_value, row.difference, row.ci_low,
-            row.ci_high, row.n,
-        )
-        for row in answers
-        if row.what in names
-    ]  # fmt: skip
+        CostChange(unit="ms", **shared(row, CostChange)) for row in answers if row.what in names
+    ]
     changes += _declared(first.run, candidate)
     changes += _sliced(first, candidate, slices) if slices else []
     return Costs(first.run.name, candidate.name, changes)

@@ -21,6 +21,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Queries, QueryValue, Results
 from karat.tables.notes import in_order
 from karat.tables.queries import NO, YES
+from karat.tables.records import shared
 from karat.tables.results import NoAnswer, Outcome
 from karat.workflows.offline import notes
 from karat.workflows.offline.evaluation_plan import (
@@ -294,19 +295,8 @@ def _correlate(scored: Sequence[Scores], outcomes: Values) -> tuple[list[Outcome
                 correlation = outcome(np.where(scores.overall, measured, math.nan), observed)
                 if correlation.reason:
                     reasons.setdefault(correlation.reason, {})[f"{measure} with {name}"] = None
-                rows.append(
-                    Outcome(
-                        run=scores.run.name,
-                        measure=str(measure),
-                        outcome=name,
-                        n=correlation.n,
-                        spearman=correlation.spearman,
-                        ci_low=correlation.ci_low,
-                        ci_high=correlation.ci_high,
-                        kendall=correlation.kendall,
-                        auc=correlation.auc,
-                    )
-                )
+                found = shared(correlation, Outcome)
+                rows.append(Outcome(scores.run.name, str(measure), name, **found))
     notes = [f"{', '.join(which)}: {reason}" for reason, which in reasons.items()]
     judged = {query for scores in scored for query in scores.evidence.query_ids}
     for name, values in outcomes.items():

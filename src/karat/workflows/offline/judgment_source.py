@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from karat.reports.phrases.sources import whose
 from karat.tables import Qrels, Queries
 from karat.tables.judgments import SOURCES
 from karat.tables.provenance import Provenance
+from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.offline import inputs
 
 _FIX = "name a workspace, a golden set with sources, or grades of karat clicks judge"
@@ -60,9 +62,8 @@ def judged_by(
         return _of_workspace(Path(qrels), source)
     if source is None:
         return qrels, None
-    if (golden_set := inputs.golden_set(qrels)) is not None:
-        name, file = golden_set.name, golden_set.qrels.file
-        return _of_golden(list(golden_set), source, name, golden_set.scale, file)
+    if isinstance(qrels, GoldenSet):
+        return _of_golden(list(qrels), source, qrels.name, qrels.scale, qrels.qrels.file)
     if isinstance(qrels, str | Path) and str(qrels) != "-" and _is_golden(Path(qrels)):
         read = golden.read(qrels)
         return _of_golden(read.queries, source, str(qrels), read.scale, str(qrels))
@@ -120,14 +121,11 @@ def _of_golden(
     """The judgments of a source in a golden set's file; people's are those without one."""
     own = {"human": {PERSON, "human"}}.get(source, {source})
     chosen = [
-        GoldenQuery(
-            each.query_id,
-            each.text,
-            {doc: one for doc, one in each.judgments.items() if one.source in own},
-            each.no_answer,
-            each.attributes,
+        replace(
+            each,
+            judgments={doc: one for doc, one in each.judgments.items() if one.source in own},
             # That nothing is relevant is what a person says.
-            each.judged and not each.judgments and source == "human",
+            judged=each.judged and not each.judgments and source == "human",
         )
         for each in every
     ]

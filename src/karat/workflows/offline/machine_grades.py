@@ -42,6 +42,7 @@ from karat.stats.prediction_powered import (
 from karat.tables import Qrels, Queries, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.golden.machine_judges import JudgeConfig
+from karat.tables.records import shared
 from karat.tables.results import MachineMean
 from karat.workflows.offline.evaluate import evaluate
 
@@ -370,25 +371,20 @@ def _row(
     machine: float,
 ) -> MachineMean:
     return MachineMean(
-        run.name,
-        None if baseline is None else baseline.name,
-        measure,
-        unit,
-        given.judge,
-        found.estimate,
-        found.interval.low,
-        found.interval.high,
-        alone.estimate,
-        alone.interval.low,
-        alone.interval.high,
-        machine,
-        found.lam,
-        found.rho,
-        found.effective,
-        found.judged,
-        found.machine_only,
-        found.interval.reason,
-        **_more(given, found, unit),
+        run=run.name,
+        baseline=None if baseline is None else baseline.name,
+        measure=measure,
+        unit=unit,
+        judge=given.judge,
+        ci_low=found.interval.low,
+        ci_high=found.interval.high,
+        people=alone.estimate,
+        people_low=alone.interval.low,
+        people_high=alone.interval.high,
+        machine=machine,
+        weight=found.lam,
+        reason=found.interval.reason,
+        **shared(found, MachineMean) | _more(given, found, unit),
     )
 
 
