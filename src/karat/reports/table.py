@@ -130,6 +130,14 @@ class Table:
         """All values by name, for CSV and JSON: the fields of each row, then its columns."""
         return [record(row, self.columns) for row in self.rows]
 
+    def texts(self) -> dict[str, Any]:
+        """What it shows, for pages without a list."""
+        return {
+            "title": self.title,
+            "heads": [(column.heading, column.is_text) for column in self.visible],
+            "rows": [[column.cell(row) for column in self.visible] for row in self.rows],
+        }
+
 
 def of_texts(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1

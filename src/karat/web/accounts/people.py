@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Form, Response
+from fastapi import APIRouter, Depends, Form, Request, Response
 
 from karat.errors import UsageError
 from karat.reports.table import Column
@@ -20,12 +20,12 @@ from karat.web.framework.idempotency import Once, redirect_with, secret_of, show
 from karat.web.framework.lists import frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.settings import LOCAL
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.workflows.accounts.accounts import AlreadyInvited
 
 
-async def _with_accounts(site: TheState) -> None:
-    if not site.settings.accounts:
+async def _with_accounts(request: Request) -> None:
+    if not Call(request).site.settings.accounts:
         raise NotFound(
             "this server has no accounts: it is for the user who started it",
             fix="see karat serve --help on how to serve it to others",

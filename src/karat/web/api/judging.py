@@ -17,7 +17,7 @@ from karat.web.api.responses import Paged, Several, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, ARater, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
-from karat.web.judging.cards import EntryPoint, grades_of, lease_card
+from karat.web.judging.cards import Answer, EntryPoint, grades_of, lease_card
 from karat.workflows.judging.doubts import Doubts
 from karat.workflows.judging.machine_grades import doubts_stored, judge_in, judges_in
 from karat.workflows.judging.queue import Card as LeasedCard
@@ -175,7 +175,8 @@ def submit(
 ) -> Response:
     """Record a judgment; 409 if the lease expired and another rater has the pair."""
     judging = _judging(call, workspace, adjudicate=body.adjudicate)
-    return json_response(Submitted(_DOOR.record(judging, body)))
+    answer = Answer(body.grade, body.cannot, body.reason, body.seconds, body.ticket)
+    return json_response(Submitted(_DOOR.record(judging, answer)))
 
 
 @ROUTER.post("/judge/{golden}/later", response_model=one(Postponed))

@@ -24,7 +24,6 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.pages import show
-from karat.web.framework.texts import as_texts
 from karat.web.online.log import Lenient, LogPage, log_page, start_computing
 from karat.workflows.experiments import stored
 from karat.workflows.online import slices
@@ -93,7 +92,7 @@ def plan(call: AReader) -> Response:
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         found = record_of(Planning, answer)
-        tables = list(map(as_texts, planning.tables(found)))
+        tables = [table.texts() for table in planning.tables(found)]
         return {"result": answer, "tables": tables, "notes": found.notes}
 
     def prepare(_log: EventLog, _lenient: Lenient) -> Any:
@@ -115,7 +114,7 @@ def preference(call: AReader) -> Response:
         return {
             "headline": interleaving.headline(found),
             "result": answer,
-            "tables": list(map(as_texts, interleaving.tables(found))),
+            "tables": [table.texts() for table in interleaving.tables(found)],
             "notes": found.notes,
         }
 
@@ -202,7 +201,7 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "sliced": [effect_cells(row) for row in rows[:_MOST]],
         "charts": _charts(result),
-        "carried": as_texts(analysis.carriers(result)) if result.queries else None,
+        "carried": analysis.carriers(result).texts() if result.queries else None,
         "axis": axis_of(result.effects),
         "notes": result.notes,
     }

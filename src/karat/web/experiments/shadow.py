@@ -27,7 +27,6 @@ from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Job, last, run
 from karat.web.framework.state import AppState
-from karat.web.framework.texts import as_texts
 from karat.workflows.experiments.stored_shadow import (
     ShadowAnalysis,
     find,
@@ -168,11 +167,11 @@ def _shown(found: ShadowResult, ask: Ask) -> dict[str, Any]:
         "headline": report.headline(found),
         "about": report.about(found),
         "glance": _glance(found),
-        "checks": as_texts(first),
-        "tables": list(map(as_texts, others)),
+        "checks": first.texts(),
+        "tables": [table.texts() for table in others],
         "bars": _bars(found, ask),
         "queries": _queries(found, ask),
-        "priorities": as_texts(pairs) if pairs.rows else None,
+        "priorities": pairs.texts() if pairs.rows else None,
     }
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
-
-from fastapi import Depends, Request
 
 from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.web.framework.settings import Settings
@@ -33,12 +30,3 @@ class AppState:
 
     def opened(self, name: str) -> Workspace:
         return self.workspace.with_golden_set(name)
-
-
-async def _site(request: Request) -> AppState:  # async: a thread is not worth it
-    state: AppState = request.app.state.site
-    return state
-
-
-TheState = Annotated[AppState, Depends(_site)]
-"""A parameter of a route: the state of the app."""

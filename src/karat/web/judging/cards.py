@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from karat.errors import UsageError
@@ -134,6 +134,17 @@ class Ticket:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """An answer to a card."""
+
+    grade: float | None  # None if it cannot be judged
+    cannot: str  # why not, one of ``karat.golden.queue.REASONS``; empty with a grade
+    reason: str  # a comment; may be empty
+    seconds: float | None  # how long it took; None if unknown
+    ticket: str  # of the card
+
+
+@dataclass(frozen=True)
 class EntryPoint:
     """An entry point of answers (page or API), with its advice for mistakes."""
 
@@ -146,7 +157,7 @@ class EntryPoint:
             raise UsageError("the answer has an invalid ticket", fix=self.no_ticket)
         return ticket
 
-    def record(self, judging: Judging, answer: Said) -> int:
+    def record(self, judging: Judging, answer: Answer) -> int:
         """Record an answer; return the judgment's id."""
         if answer.grade is None and not answer.cannot:
             raise UsageError("the answer has neither a grade nor a reason", fix=self.no_answer)
@@ -168,30 +179,6 @@ class EntryPoint:
             guideline=ticket.guideline,
             pair_shown=ticket.pair,
         )
-
-
-class Said(Protocol):
-    """An answer to a card."""
-
-    @property
-    def grade(self) -> float | None:
-        """The grade; None if it cannot be judged."""
-
-    @property
-    def cannot(self) -> str:
-        """Why it cannot be judged, one of ``karat.golden.queue.REASONS``; empty with a grade."""
-
-    @property
-    def reason(self) -> str:
-        """A comment; may be empty."""
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it took; None if unknown."""
-
-    @property
-    def ticket(self) -> str:
-        """The card's ticket."""
 
 
 def grades_of(golden: GoldenSetRow) -> list[Grade]:

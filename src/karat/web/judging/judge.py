@@ -18,6 +18,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import (
+    Answer,
     Block,
     EntryPoint,
     Grade,
@@ -84,12 +85,9 @@ class JudgePart(JudgePage):
 
 
 @dataclass(frozen=True)
-class Answer:
-    grade: float | None
-    cannot: str  # why the pair cannot be judged, one of ``karat.golden.queue.REASONS``
-    reason: str
-    seconds: float | None
-    ticket: str
+class Sent(Answer):
+    """What the form of a card has."""
+
     do: str
     newest: int | None
 
@@ -102,12 +100,12 @@ def _answer(
     ticket: Annotated[str, Form(max_length=4000)] = "",
     do: Annotated[str, Form(pattern="^(later|undo|)$")] = "",
     newest: Annotated[str, Form(pattern=r"^\d{0,18}$")] = "",
-) -> Answer:
+) -> Sent:
     took = _number(seconds)
     value = _number(grade)
     if grade.strip() and value is None:
         raise UsageError(f"{grade!r} is not a grade")
-    return Answer(value, cannot, reason, took, ticket, do, int(newest) if newest else None)
+    return Sent(value, cannot, reason, took, ticket, do, int(newest) if newest else None)
 
 
 @ROUTER.get("/judge")
@@ -128,7 +126,7 @@ def card(call: ARater, name: str) -> Response:
 
 
 @ROUTER.post("/judge/{name}")
-def answer(call: ARater, name: str, form: Annotated[Answer, Depends(_answer)]) -> Response:
+def answer(call: ARater, name: str, form: Annotated[Sent, Depends(_answer)]) -> Response:
     """Record a rating, put a pair off, or undo; then show the next pair."""
     return _done(call, _judging(call, name), form)
 
@@ -140,7 +138,7 @@ def disagreement(call: ARater, name: str) -> Response:
 
 
 @ROUTER.post("/judge/{name}/adjudicate")
-def settle(call: ARater, name: str, form: Annotated[Answer, Depends(_answer)]) -> Response:
+def settle(call: ARater, name: str, form: Annotated[Sent, Depends(_answer)]) -> Response:
     """Record how a disagreement is settled; as ``answer``."""
     return _done(call, _judging(call, name, adjudicate=True), form)
 
@@ -170,7 +168,7 @@ def _shown(call: Call, judging: Judging) -> Response:
     return show(call, _page(call, judging, judging.card(), JudgePage, note))
 
 
-def _done(call: Call, judging: Judging, form: Answer) -> Response:
+def _done(call: Call, judging: Judging, form: Sent) -> Response:
     """Do what the form asks, and show what comes next."""
     note, was, undone = None, None, None
     if form.do == "undo":

@@ -23,7 +23,6 @@ from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
 from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.texts import as_texts
 from karat.web.online.log import Lenient, LogPage, error_text, log_page
 from karat.workflows.online import click_overview
 from karat.workflows.online.click_overview import FromClicks
@@ -189,7 +188,7 @@ def _lead(judgments: ClickJudgments, found: ClickOverview) -> str:
 
 def _titled(table: Table, title: str) -> dict[str, Any]:
     """A table as texts; with a title, which names its region."""
-    texts = as_texts(table)
+    texts = table.texts()
     return texts | {"title": texts["title"] or title}
 
 

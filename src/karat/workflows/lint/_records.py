@@ -17,7 +17,7 @@ from karat.formats.tables.parquet import BROKEN, damaged, scan
 from karat.formats.tables.source import LONGEST_LINE, Chunk, Source
 from karat.tables.column_names import choose, is_header, known
 from karat.tables.queries import YES
-from karat.workflows.lint.fields import LineEnds, Piece, odd_ids, text_of
+from karat.workflows.lint.fields import LineEnds, Piece, number_of, odd_ids, text_of
 from karat.workflows.lint.tally import Tally
 
 _BATCH = 50_000
@@ -171,7 +171,7 @@ def _grade(
     if value is None or value == "":
         tally.add("missing-grade", [line], example=text, query=row["query_id"])
         return None
-    row["grade"] = _number(value)
+    row["grade"] = number_of(value)
     if row["grade"] is None:
         tally.add("grade-not-a-number", [line], example=text, query=row["query_id"])
         return None
@@ -192,20 +192,11 @@ def _score(
     if "score" not in values and row["rank"] is not None:
         row["score"] = -float(row["rank"])
         return row
-    row["score"] = _number(values.get("score"))
+    row["score"] = number_of(values.get("score"))
     if row["score"] is None:
         tally.add("score-not-a-number", [line], example=text, query=query)
         return None
     return row
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or "_" in str(value) or not str(value).isascii():
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _whole(value: Any) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -346,7 +347,7 @@ def _value(text: str, dtype: type[pl.DataType]) -> object:
         return text
     if dtype is pl.Int64:
         return int(text) if re.fullmatch(r"[-+]?[0-9]{1,18}", text) else None
-    return float(text) if _is_number(text) else None
+    return number_of(text)
 
 
 def _faulty(
@@ -365,12 +366,14 @@ def _faulty(
     return False
 
 
-def _is_number(text: str) -> bool:
+def number_of(value: Any) -> float | None:
+    """A number, of any type that a file can have; None if it is not one."""
+    if isinstance(value, bool) or "_" in str(value) or not str(value).isascii():
+        return None
     try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text and text.isascii()
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -35,6 +35,11 @@ def qrels(value: Any) -> Qrels:
     return Qrels.from_frame(value)
 
 
+def golden_set(value: Any) -> GoldenSet | None:
+    """The value if it is a golden set."""
+    return value if isinstance(value, GoldenSet) else None
+
+
 def runs(value: Any) -> list[Run]:
     """One run, a list of them, or ``{name: run}``; always as a list."""
     value = _plain(value, "run")

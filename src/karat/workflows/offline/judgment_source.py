@@ -21,7 +21,6 @@ from karat.reports.phrases.sources import whose
 from karat.tables import Qrels, Queries
 from karat.tables.judgments import SOURCES
 from karat.tables.provenance import Provenance
-from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.offline import inputs
 
 _FIX = "name a workspace, a golden set with sources, or grades of karat clicks judge"
@@ -62,8 +61,9 @@ def judged_by(
         return _of_workspace(Path(qrels), source)
     if source is None:
         return qrels, None
-    if isinstance(qrels, GoldenSet):
-        return _of_golden(list(qrels), source, qrels.name, qrels.scale, qrels.qrels.file)
+    if (golden_set := inputs.golden_set(qrels)) is not None:
+        name, file = golden_set.name, golden_set.qrels.file
+        return _of_golden(list(golden_set), source, name, golden_set.scale, file)
     if isinstance(qrels, str | Path) and str(qrels) != "-" and _is_golden(Path(qrels)):
         read = golden.read(qrels)
         return _of_golden(read.queries, source, str(qrels), read.scale, str(qrels))
