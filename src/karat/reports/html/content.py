@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 
 from karat.diagnosis.side_by_side import Ranking
+from karat.measures import lower_is_better
 from karat.tables.comparison import Comparison
 from karat.tables.release.gate import Gate
 from karat.tables.results import Origin, Results
@@ -58,22 +60,32 @@ class Content:
     """Everything a report shows."""
 
     measure: str  # canonical name of the first measure
-    lower: frozenset[str]  # measures for which lower is better
     k: int  # ranks shown of each ranking
     rel: float  # lowest grade that counts as relevant
     runs: Sequence[str]  # names, the baseline first if there is one
     results: Results  # each run by itself
     comparison: Comparison | None  # the runs against the first of them, or None
-    gate: Gate | None  # the result of a gate, or None
     views: Sequence[View]  # views of the list of queries: every measure, for every candidate
-    queries: Sequence[ShownQuery]  # those that contribute most, or score least, first
-    queries_left: int  # number of queries that are left out
-    titles: Mapping[str, str]  # doc_id → title, for the documents shown
     grades: tuple[float, float]  # lowest and highest possible grade
-    sources: Sequence[Origin]  # its inputs
-    rules: Sequence[tuple[str, str]]  # its rules, as option and value
-    version: str  # version of karat
+    gate: Gate | None = None  # the result of a gate, or None
+    queries: Sequence[ShownQuery] = ()  # those that contribute most, or score least, first
+    queries_left: int = 0  # number of queries that are left out
+    # doc_id → title, for the documents shown
+    titles: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[Origin] = ()  # its inputs
+    rules: Sequence[tuple[str, str]] = ()  # its rules, as option and value
     paged: bool = False  # whether queries have pages of their own, to which numbers link
+
+    @property
+    def version(self) -> str:
+        """The version of karat."""
+        return metadata.version("karat")
+
+    @property
+    def lower(self) -> frozenset[str]:
+        """The measures for which lower is better."""
+        measures = {row.measure for row in self.results.results}
+        return frozenset(filter(lower_is_better, measures))
 
     @property
     def leads(self) -> bool:

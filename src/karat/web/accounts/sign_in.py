@@ -25,15 +25,18 @@ def sign_in_page(
 ) -> Response:
     if call.user is not None:
         return redirect(call, _safe(next))
-    page = PlainPage(
+    return show(call, _page(call, next))
+
+
+def _page(call: Call, where: str, name: str = "", wrong: str | None = None) -> PlainPage:
+    return PlainPage(
         "sign_in.html.j2",
         "Sign in",
-        name="",
-        wrong=None,
-        next=_safe(next),
+        name=name,
+        wrong=wrong,
+        next=_safe(where),
         accounts=call.site.settings.accounts,
     )
-    return show(call, page)
 
 
 @ROUTER.post("/sign-in")
@@ -51,15 +54,7 @@ def sign_in(
         device = call.request.cookies.get(_device(call.site))
         person = call.site.accounts.sign_in(name, password, _address(call), device)
     except SignInRefused as refused:
-        page = PlainPage(
-            "sign_in.html.j2",
-            "Sign in",
-            name=name,
-            wrong=str(refused.what),
-            next=_safe(next),
-            accounts=True,
-        )
-        return show_refused(call, page, refused)
+        return show_refused(call, _page(call, next, name, refused.what), refused)
     return _start_session(call, person, _safe(next))
 
 

@@ -24,7 +24,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.jobs import Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.progress import Job, last, run
 from karat.web.framework.state import AppState
 from karat.workflows.experiments.stored_shadow import (
@@ -38,12 +38,6 @@ ROUTER = APIRouter()
 WAIT_S, ENDLESS_S = 2.0, 1800.0  # longest wait of a page, and of the API, for a result
 _LOOK_S = 0.2
 By = Annotated[str, Query(max_length=200, description="An attribute of the queries to slice by.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShadowsPage(Page):
-    template: ClassVar[str] = "shadows.html.j2"
-    logs: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +62,7 @@ class ShadowPage(Page):
 def shadows(call: AReader) -> Response:
     """List the shadow logs of the workspace, with their verdicts."""
     rows = [_row(call, each) for each in logs(call.workspace)]
-    return show(call, ShadowsPage(title="Shadow", logs=rows))
+    return show(call, PlainPage("shadows.html.j2", "Shadow", logs=rows))
 
 
 @ROUTER.get("/shadow/{shadow}")

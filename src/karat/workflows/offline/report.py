@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.formats.tables.writing import beside
-from karat.measures import DEFAULTS, lower_is_better
+from karat.measures import DEFAULTS
 from karat.reports.charts.drawing import PAPER, to_png, to_svg
 from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content
 from karat.reports.html.figures import plot
@@ -210,7 +209,6 @@ def _content(
     drawn = [row for row in results.per_query if row.query_id not in zero_weight]
     return Content(
         measure=str(measure),
-        lower=frozenset(_lower(results)),
         k=k,
         rel=rel,
         runs=[run.name for run in plan.runs],
@@ -222,9 +220,6 @@ def _content(
         queries_left=len(ordered) - len(queries),
         titles=_titles(documents, listed),
         grades=plan.qrels.scale,
-        sources=[],
-        rules=[],
-        version=metadata.version("karat"),
     )
 
 
@@ -303,9 +298,3 @@ def _rules(
         yield "unjudged", "dropped from every ranking"
     if rules["fully_judged"]:
         yield "unjudged", "declared not relevant"
-
-
-def _lower(results: Results) -> Iterator[str]:
-    for measure in dict.fromkeys(row.measure for row in results.results):
-        if lower_is_better(measure):
-            yield measure

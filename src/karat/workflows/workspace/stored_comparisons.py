@@ -532,7 +532,7 @@ def _read(files: Artifact) -> StoredComparison:
     return StoredComparison(
         comparison,
         results,
-        Drawn.from_dict(head["drawn"]),
+        record_of(Drawn, head["drawn"]),
         pl.read_parquet(files.tables["queries"]),
         pl.read_parquet(files.tables["states"]),
         content_of(results, comparison, head["runs"], rel, (low, high)),
@@ -601,7 +601,7 @@ def _computed(opened: Workspace, row: ComparisonRow, watch: Watch) -> tuple[str,
         "comparison": comparison_head,
         "results": [asdict(each) for each in results.results],
         "runs": run_names,
-        "drawn": drawn(content).to_dict(),
+        "drawn": asdict(drawn(content)),
         "scale": list(opened.golden.scale),
     }
     frames = {

@@ -18,6 +18,7 @@ from karat.errors import UsageError, check_known
 from karat.reports.html.content import Content
 from karat.store.sql import queries
 from karat.tables import QueryValue, Results
+from karat.tables.records import record_of
 from karat.tables.results import Latency, Result
 from karat.tables.workspace import RunRow
 from karat.workflows.golden.editions import NOW, list_editions
@@ -163,7 +164,7 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
         "notes": results.notes,
         "run": run.name,
         "rel": plan.rules.rel,
-        "drawn": drawn(replace(content, results=replace(results, per_query=counting))).to_dict(),
+        "drawn": asdict(drawn(replace(content, results=replace(results, per_query=counting)))),
         "scale": list(opened.golden.scale),
         "rules": {"edition": rules.edition, "by": by},
     }
@@ -265,7 +266,7 @@ def _read(files: Artifact) -> StoredEvaluation:
     low, high = head["scale"]
     return StoredEvaluation(
         results,
-        Drawn.from_dict(head["drawn"]),
+        record_of(Drawn, head["drawn"]),
         pl.read_parquet(files.tables["values"]),
         content_of(results, None, [head["run"]], head["rel"], (low, high)),
         files,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from importlib import metadata
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from karat.diagnosis.side_by_side import Placed, Ranking
 from karat.errors import MissingExtra
-from karat.measures import lower_is_better, parse_all
+from karat.measures import parse_all
 from karat.reports.html import figures
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.html.figures import DrawnChart
@@ -44,18 +43,6 @@ class Drawn:
     # query
     leads: dict[str, dict[str, str]]
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, held: Mapping[str, Any]) -> Drawn:
-        return cls(
-            [DrawnChart(**each) for each in held["measures"]],
-            {name: DrawnChart(**each) for name, each in held["sliced"].items()},
-            [DrawnChart(**each) for each in held["spread"]],
-            {mark: dict(each) for mark, each in held["leads"].items()},
-        )
-
 
 @dataclass(frozen=True)
 class Beside:
@@ -79,21 +66,13 @@ def content_of(
     parsed = parse_all([measure])[0]
     return Content(
         measure=measure,
-        lower=frozenset(r.measure for r in results.results if lower_is_better(r.measure)),
         k=min(parsed.depth or 10, _DEEPEST),
         rel=rel,
         runs=list(runs),
         results=results,
         comparison=against,
-        gate=None,
         views=views(results, against),
-        queries=[],
-        queries_left=0,
-        titles={},
         grades=scale,
-        sources=[],
-        rules=[],
-        version=metadata.version("karat"),
         paged=True,
     )
 
