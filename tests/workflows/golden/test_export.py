@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.choosing import deep_but
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, UsageError
 from karat.formats import read_qrels, read_run
@@ -21,7 +22,7 @@ from karat.workflows.golden.export import export_golden_set, named_format
 from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.workspace.stored_runs import store_runs, stored_run_rows
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 Tick = Callable[[], int]

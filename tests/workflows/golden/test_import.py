@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import documents, judgments, queries
@@ -16,7 +17,6 @@ from karat.store.sql.schema import imported
 from karat.workflows.golden.editions import content_of
 from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.import_ import import_from
-from karat.workflows.workspace.stored_runs import stored_run_rows
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]

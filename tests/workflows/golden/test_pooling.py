@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import pairs, runs
@@ -15,7 +16,6 @@ from karat.tables import Run
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import METHODS, Method, enqueue, pool
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.stored_runs import stored_run_rows
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own import bundle
@@ -21,7 +22,7 @@ from karat.formats.own.click_grades import click_grades_file
 from karat.store.sql import copying, opening
 from karat.tables.run import Run
 from karat.workflows.workspace.backup import back_up, restore
-from karat.workflows.workspace.stored_runs import store_runs, stored_run_rows
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 NOW = 1_800_000_000_000_000

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import audit, comparisons, queries, runs
@@ -32,7 +33,6 @@ from karat.workflows.workspace.stored_comparisons import Asked, ask
 from karat.workflows.workspace.stored_runs import (
     file_of,
     stored_run_names,
-    stored_run_rows,
     trace_of,
 )
 from karat.workflows.workspace.workspace import Workspace

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.stored_runs import stored_run_rows
 
 from karat.errors import InputError, UsageError
 from karat.formats import read_run
@@ -19,7 +20,6 @@ from karat.workflows.workspace.stored_runs import (
     keep_in,
     store_runs,
     stored_run_names,
-    stored_run_rows,
 )
 from karat.workflows.workspace.workspace import Workspace
 
@@ -59,7 +59,7 @@ def test_a_run_of_the_same_content_is_kept_once_and_it_is_said(shop: Workspace, 
         assert kept.notes == [
             "run 'other' is the same as 'one': it is stored once, with both names"
         ]
-        assert ([run.name for run in kept.runs], kept.names) == (["other"], ["other"])
+        assert kept.names == ["other"]
     assert store_runs(shop, [other], now=tick()) == kept
     assert stored_run_names(shop) == ["one"]
     assert len(list(shop.workspace.runs.iterdir())) == 1

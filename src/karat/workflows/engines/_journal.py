@@ -16,32 +16,32 @@ from typing import IO, Self
 from karat.clients.search_function import Reply
 from karat.errors import InputError
 from karat.reports.phrases.numbers import counted
+from karat.tables.records import shared
 from karat.tables.results import State
 from karat.tables.returned import Ranked
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Reply):
     """A reply without its documents."""
 
-    state: State
-    latency_us: int | None
-    error: str | None
-    tries: int
-    kind: str | None
-    came: str | None
-    place: str | None
+    state: State = "failed"
     returned: int = 0  # documents
     repeated: int = 0
     at: int = -1  # where the journal has the documents
 
 
 def outcome_of(reply: Reply, at: int = -1) -> Outcome:
-    seen = (reply.latency_us, reply.error, reply.tries, reply.kind, reply.came, reply.place)
+    seen = shared(reply, Reply) | {"ranking": None}
     if reply.ranking is None:
-        return Outcome("failed", *seen)
-    returned, repeated = len(reply.ranking.doc_ids), reply.ranking.repeated
-    return Outcome("ok" if returned else "empty", *seen, returned, repeated, at)
+        return Outcome(**seen)
+    return Outcome(
+        **seen,
+        state="ok" if reply.ranking.doc_ids else "empty",
+        returned=len(reply.ranking.doc_ids),
+        repeated=reply.ranking.repeated,
+        at=at,
+    )
 
 
 class Journal:

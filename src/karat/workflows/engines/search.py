@@ -318,11 +318,11 @@ def about_asking(manner: CallSettings, warmup: int) -> dict[str, str]:
     }
 
 
-def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply | Outcome]) -> list[Reason]:
+def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reason]:
     """Why queries failed, the most common reason first."""
     failed = [(q, reply) for q, reply in zip(query_ids, replies, strict=True) if reply.error]
     counts = Counter(common_reason(reply.error or "") for _, reply in failed)
-    first: dict[str, tuple[str, Reply | Outcome]] = {}
+    first: dict[str, tuple[str, Reply]] = {}
     for query, reply in failed:
         first.setdefault(common_reason(reply.error or ""), (query, reply))
     return [
@@ -427,7 +427,7 @@ def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: s
         )
 
 
-def notes_of(replies: Sequence[Reply | Outcome], manner: CallSettings) -> Iterator[str]:
+def notes_of(replies: Sequence[Reply], manner: CallSettings) -> Iterator[str]:
     """Notes on retries, timeouts and concurrency."""
     retried = sum(reply.tries > 1 and reply.error is None for reply in replies)
     if retried:

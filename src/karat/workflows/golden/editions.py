@@ -185,8 +185,7 @@ def coverage(
             f"two runs are called {repeated!r}", fix="name each run once; rename one of two files"
         )
     content = content_of(opened, name)
-    stored = store_runs(opened, read, now=now)
-    return covered_by(opened, content, stored.runs, k, stored.notes)
+    return covered_by(opened, content, read, k, store_runs(opened, read, now=now).notes)
 
 
 def covered_by(

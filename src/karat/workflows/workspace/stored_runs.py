@@ -31,8 +31,7 @@ _CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash
 
 @dataclass(frozen=True)
 class Kept:
-    runs: list[Run]  # the runs, in the order given
-    names: list[str]  # their names
+    names: list[str]  # the names of the runs, in the order given
     # For each run whose content was already stored: that it was under another name, or had other
     # times
     notes: list[str]
@@ -75,7 +74,7 @@ def keep_hashed(
              for row in before}  # fmt: skip
     # Times strictly increase, whatever the clock says.
     latest = max((at for row in before for at in row.names.values()), default=now - 1)
-    kept = Kept([], [], [])
+    kept = Kept([], [])
     for run, sha256 in given:
         latest = max(now, latest + 1)
         existing = stored.get(sha256)
@@ -110,7 +109,6 @@ def keep_hashed(
             stored[sha256] = (name, path)
         else:
             runs.give(connection, set_id, sha256, name, latest)
-        kept.runs.append(run)
         kept.names.append(name)
     return kept
 
@@ -129,13 +127,6 @@ def hash_of(run: Run) -> str:
     sha256 = fingerprint(run)
     assert sha256 is not None
     return sha256
-
-
-def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
-    """Stored runs by name, the newest of each name; all runs if no names are given."""
-    with opened.store.read() as connection:
-        rows = find_stored(connection, opened, names)
-    return read_stored(opened, rows)
 
 
 def find_stored(
