@@ -10,12 +10,13 @@ from itertools import islice
 from typing import Annotated, Any
 
 import polars as pl
-from fastapi import APIRouter, File, Form, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Response, UploadFile
+from pydantic import AfterValidator, BeforeValidator
 
 from karat.errors import KaratError, UsageError
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.call import Call, Principal
+from karat.web.framework.call import Principal
 from karat.web.framework.errors import opened, or_not_found, refused
 from karat.web.framework.jobs import InTurn
 from karat.web.framework.lists import OWN, SOME, Ask, Listed, listed
@@ -45,13 +46,15 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class Typed:
-    size: str = "100"
-    bands: str = ""  # ``NAME=SHARE``, one per line; empty for thirds
-    quotas: str = ""
-    hard: str = ""
-    text: str = ""
-    count: str = ""
-    mask: bool = False
+    """What the form has."""
+
+    size: Annotated[str, Form()] = "100"
+    bands: Annotated[str, Form()] = ""  # ``NAME=SHARE``, one per line; empty for thirds
+    quotas: Annotated[str, Form()] = ""
+    hard: Annotated[str, Form()] = ""
+    text: Annotated[str, AfterValidator(str.strip), Form()] = ""
+    count: Annotated[str, AfterValidator(str.strip), Form()] = ""
+    mask: Annotated[bool, BeforeValidator(bool), Form()] = False  # any text is yes
 
 
 @ROUTER.get("/golden/{name}/queries")
@@ -65,21 +68,10 @@ def plan(
     call: AnEngineer,
     name: str,
     _turn: InTurn,
+    typed: Annotated[Typed, Depends()],
     log: Annotated[UploadFile | None, File()] = None,
-    size: Annotated[str, Form()] = "100",
-    bands: Annotated[str, Form()] = "",
-    quotas: Annotated[str, Form()] = "",
-    hard: Annotated[str, Form()] = "",
-    text: Annotated[str, Form()] = "",
-    count: Annotated[str, Form()] = "",
-    mask: Annotated[str, Form()] = "",
 ) -> Response:
     """Sample queries from a log, and show the effect of adding them; nothing is stored."""
-    typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
-    return _planned(call, name, log, typed)
-
-
-def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Response:
     workspace = opened(call.site, name)
     try:
         with uploaded(log, "log") as (path, filename), display_name(path, filename):
