@@ -72,14 +72,7 @@ def link(call: OptionalUser, token: str) -> Response:
 
 @ROUTER.get("/invited/{token}")
 def invited_page(call: OptionalUser, token: str) -> Response:
-    page = PlainPage(
-        "invited.html.j2",
-        "Welcome to karat",
-        token=token,
-        invitation=_invitation(call.site, token),
-        wrong=None,
-    )
-    return show(call, page)
+    return show(call, _invited(token, _invitation(call.site, token)))
 
 
 @ROUTER.post("/invited/{token}")
@@ -93,15 +86,8 @@ def invited(
             raise UsageError("the two passwords differ")
         person = call.site.accounts.accept(token, password)
     except UsageError as error:
-        page = PlainPage(
-            "invited.html.j2",
-            "Welcome to karat",
-            token=token,
-            invitation=invitation,
-            wrong=error.what,
-        )
         busy = isinstance(error, SignInRefused) and error.wait_s
-        return show(call, page, 429 if busy else 400)
+        return show(call, _invited(token, invitation, error.what), 429 if busy else 400)
     return _start_session(call, person, "/")
 
 
@@ -127,6 +113,12 @@ def show_refused(call: Call, page: Page, refused: SignInRefused) -> Response:
     if refused.wait_s:
         response.headers["retry-after"] = str(refused.wait_s)
     return response
+
+
+def _invited(token: str, invitation: Invitation, wrong: str | None = None) -> Page:
+    return PlainPage(
+        "invited.html.j2", "Welcome to karat", token=token, invitation=invitation, wrong=wrong
+    )
 
 
 def _start_session(call: Call, person: Person, then: str) -> Response:

@@ -164,13 +164,10 @@ def _row(call: Call, log: EventLog, each: stored.Declared) -> dict[str, Any]:
     if each.plan is None:
         return {**row, "verdict": "error", "said": each.error, "arms": ""}
     arms = f"{each.plan.treatment} against {each.plan.control}"
-    answer, error = None, ""
     try:
         answer = start_computing(call.site, log, stored.Analysis(each))
-    except KaratError as problem:
-        error = str(problem)
-    if error:
-        return {**row, "verdict": "error", "said": error, "arms": arms}
+    except KaratError as error:
+        return {**row, "verdict": "error", "said": str(error), "arms": arms}
     if answer is None:
         return {**row, "verdict": None, "said": "is being computed", "arms": arms}
     result = record_of(ExperimentResult, answer)

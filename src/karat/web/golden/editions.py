@@ -45,8 +45,7 @@ def freeze(call: AnEngineer, name: str, edition: Annotated[str, Form()] = "") ->
     except KaratError as error:
         status, wrong = refused(error)
         return show(call, _page(workspace, Ask(), name=edition, wrong=wrong), status)
-    where = address(name, "editions", frozen.name)
-    return redirect(call, where)
+    return redirect(call, address(name, "editions", frozen.name))
 
 
 @ROUTER.get("/golden/{name}/editions/{edition:path}")
