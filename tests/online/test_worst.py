@@ -122,6 +122,12 @@ def moments(*rows: tuple[str, int, int, int], failure: str = "Failed(zero)") -> 
     return pl.DataFrame(made)
 
 
+def shares(prior: Prior, *rows: tuple[str, int, int, int]) -> list[float]:
+    """The share of failed searches of queries, as ``moments`` takes them."""
+    frame = worst.wide(moments(*rows), ["query"])
+    return worst.ranked(frame, prior, "lost")["share"].to_list()
+
+
 def test_the_prior_by_hand() -> None:
     # Two queries of 10 people each, one search each: shares .2 and .6. Mean 8/20 = .4.
     # Σ n (p - .4)² = 10·.04 + 10·.04 = .8; / (.4·.6) = 10/3. Less q - 1 = 1: 7/3.
@@ -130,13 +136,13 @@ def test_the_prior_by_hand() -> None:
     assert found.mean == pytest.approx(0.4)
     assert found.strength == pytest.approx(20 / 7)
     # Drawn: (10·.6 + 20/7·.4) / (10 + 20/7) = (42 + 8) / 90.
-    assert worst.drawn(6, 10, 10, found) == pytest.approx(50 / 90)
+    assert shares(found, ("a", 6, 10, 10)) == pytest.approx([50 / 90])
 
 
 def test_queries_that_are_alike_are_drawn_whole() -> None:
     alike = worst.prior_of(np.array([2.0, 2, 2]), np.full(3, 10.0), np.full(3, 10.0))
     assert alike.strength >= MANY
-    assert worst.drawn(10, 10, 10, alike) == pytest.approx(0.2, abs=1e-6)
+    assert shares(alike, ("a", 10, 10, 10)) == pytest.approx([0.2], abs=1e-6)
     assert worst.interval(10, 10, 10, alike) is None
     none = worst.prior_of(np.zeros(3), np.full(3, 10.0), np.full(3, 10.0))
     assert none == Prior(0.0, MANY)
@@ -186,9 +192,8 @@ def test_one_search_does_not_top_the_list() -> None:
 
 def test_one_person_who_asks_often_is_one_person() -> None:
     # 300 searches of one person say as much of the share as one search.
-    prior = Prior(0.2, 4)
-    assert worst.drawn(300, 300, 1, prior) == pytest.approx(worst.drawn(1, 1, 1, prior))
-    assert worst.drawn(1, 1, 1, prior) == pytest.approx((1 + 0.8) / 5)
+    both = shares(Prior(0.2, 4), ("often", 300, 300, 1), ("once", 1, 1, 1))
+    assert both == pytest.approx([(1 + 0.8) / 5] * 2)
 
 
 @FEW

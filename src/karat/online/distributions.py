@@ -193,9 +193,7 @@ class Times:
         value = float(self._sums.sum() / self.without_end)
         if reason := self._no_draws(int(np.count_nonzero(self._events.of_buckets))):
             return Estimate(value, reason=reason)
-        weights = draws.of(self.buckets)
-        with np.errstate(invalid="ignore"):
-            means = (weights @ self._sums) / (weights @ self._events.of_buckets)
+        _, means = self.drawn(Statistic("mean"), draws)
         span = percentile_interval(means, means)
         return Estimate(value, span.low, span.high, reason=span.reason)
 

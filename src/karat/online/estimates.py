@@ -34,6 +34,7 @@ _WITHOUT = {
     "first_click": "searches with results seen",
     "latency": "searches with a latency",
 }
+_NUMBERS = ("value", "low", "high", "least", "most", "total")
 Slice = tuple[str, ...]
 
 
@@ -246,14 +247,8 @@ class _Tables:
         users = int(counted["users"]) if counted else times.buckets  # a lower bound
         n = times.without_end if compute.statistic == "mean" else times.n
         scaled = {
-            name: None if value is None else value / unit
-            for name, value in (
-                ("value", result.value),
-                ("low", result.low),
-                ("high", result.high),
-                ("least", result.least),
-                ("most", result.most),
-            )
+            name: None if (value := getattr(result, name)) is None else value / unit
+            for name in ("value", "low", "high", "least", "most")
         }
         return _row(
             metric,
@@ -287,23 +282,11 @@ class _Tables:
 
 
 def _row(metric: Metric, values: Mapping[str, str], **fields: Any) -> OnlineResult:
-    numbers = (fields.get(name) for name in ("value", "low", "high", "least", "most", "total"))
+    numbers = (fields.get(name) for name in _NUMBERS)
     if not all(math.isfinite(number) for number in numbers if number is not None):
         counts: dict[str, Any] = {name: fields[name] for name in ("n", "users") if name in fields}
         fields = {**counts, "state": "none", "reason": "the log has numbers too large to add up"}
-    defaults = {
-        "value": None,
-        "low": None,
-        "high": None,
-        "method": None,
-        "least": None,
-        "most": None,
-        "n": 0,
-        "users": 0,
-        "total": None,
-        "state": "ok",
-        "reason": "",
-    }
+    defaults = {**dict.fromkeys((*_NUMBERS, "method")), "n": 0, "users": 0, "state": "ok"}
     return OnlineResult(
         metric=metric.name, version=metric.version, slice=dict(values), **{**defaults, **fields}
     )

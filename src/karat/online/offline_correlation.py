@@ -365,13 +365,9 @@ class Worlds:
         """A row for each judged query with searches, most searches first."""
         texts = {} if about is None else about.texts()
         only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
-        figures: dict[str, dict[str, MetricValue]] = {}
-        for row in estimate(only, self.ratios, QUERY, self.log, self.rules):
-            figure = MetricValue(row.value, row.low, row.high, row.n)
-            figures.setdefault(row.slice["query"], {})[row.metric] = figure
+        figures = self._figures(only, QUERY)
         counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
-        bins = dict(_split(self.bins))
-        places = dict(_split(self.positions))
+        bins, places = _by_query(self.bins), _by_query(self.positions)
         joined = []
         for key, searches, users in counted.select("query", "denominator", "users").iter_rows():
             query = self.of_key[key]
@@ -406,11 +402,7 @@ class Worlds:
     ) -> list[WorldSlice]:
         """All judged queries, and each slice."""
         key_of = {query: key for key, query in self.of_key.items()}
-        figures: dict[str, dict[str, MetricValue]] = {}
-        if by is not None:
-            for row in estimate(self.evidence, self.ratios, CLASS, self.log, self.rules):
-                figure = MetricValue(row.value, row.low, row.high, row.n)
-                figures.setdefault(row.slice["class"], {})[row.metric] = figure
+        figures = {} if by is None else self._figures(self.evidence, CLASS)
         parts = Counter(row.slice for row in rows if row.slice is not None)
         summaries = []
         for name in (None, *sorted(parts)):
@@ -431,23 +423,30 @@ class Worlds:
             )
         return summaries
 
+    def _figures(self, evidence: Evidence, cut: Cut) -> dict[str, dict[str, MetricValue]]:
+        """Each metric by slice."""
+        figures: dict[str, dict[str, MetricValue]] = {}
+        for row in estimate(evidence, self.ratios, cut, self.log, self.rules):
+            figure = MetricValue(row.value, row.low, row.high, row.n)
+            figures.setdefault(row.slice[cut[0]], {})[row.metric] = figure
+        return figures
+
     def _pooled(self, rows: Sequence[JudgedAndSearched]) -> dict[str, MetricValue]:
         """Each metric over all searches for the judged queries."""
         pooled = {}
         for metric in self.ratios:
-            figures = [row.online[metric.name] for row in rows]
             sums = self.moments.filter(pl.col("metric") == metric.name)
             over = float(sums["denominator"].sum())
             value = float(sums["numerator"].sum()) / over if over else None
-            pooled[metric.name] = MetricValue(
-                value, None, None, sum(figure.n for figure in figures)
-            )
+            n = sum(row.online[metric.name].n for row in rows)
+            pooled[metric.name] = MetricValue(value, None, None, n)
         return pooled
 
 
-def _split(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    parts = frame.partition_by("query", as_dict=True)
-    return [(str(key[0]), part) for key, part in parts.items()]
+def _by_query(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {
+        str(query): part for (query,), part in frame.partition_by("query", as_dict=True).items()
+    }
 
 
 def _latencies(bins: pl.DataFrame | None) -> tuple[float | None, float | None]:

@@ -154,23 +154,17 @@ def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:
     return Prior(mean, max(_LEAST_PRIOR, 1 / within - 1))
 
 
-def drawn(failed: float, searches: float, users: float, prior: Prior) -> float:
-    """Share of failed searches of a query, shrunk towards that of all; less with more users.
+def interval(
+    failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """The 95 % interval of a query's share of failed searches, by quantiles of a beta distribution.
 
     Args:
         failed: Failed searches.
         searches: Searches, above 0.
         users: Number of users.
         prior: The prior of all queries.
-    """
-    own = failed / searches
-    return (users * own + prior.strength * prior.mean) / (users + prior.strength)
-
-
-def interval(
-    failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
-) -> tuple[float, float] | None:
-    """The 95 % interval of ``drawn``, by quantiles of its beta distribution; arguments as there.
+        confidence: Of the interval.
 
     Returns:
         None if the prior has no variance and so there is no distribution.
@@ -229,7 +223,8 @@ def _of(name: str, column: str) -> pl.Expr:
 def ranked(frame: pl.DataFrame, prior: Prior, sort: Order) -> pl.DataFrame:
     """Rows of ``wide`` with ``share`` and ``lost``, the worst first.
 
-    Ties are ordered by searches, then by text.
+    The share of failed searches is shrunk towards that of all queries, less with more users. Ties
+    are ordered by searches, then by text.
 
     Args:
         frame: From ``wide``.
@@ -298,7 +293,7 @@ def lost_query(
         reformulated=round(number("Reformulated")),
         clicked=share_of("Clicked"),
         satisfied=share_of("Satisfied"),
-        share=drawn(failed, searches, users, prior),
+        share=number("share"),
         low=low,
         high=high,
         lost=number("lost"),

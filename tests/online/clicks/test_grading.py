@@ -9,7 +9,6 @@ import pytest
 from karat.errors import UsageError
 from karat.online.clicks.counts import Cells
 from karat.online.clicks.grading import (
-    RELEVANCE,
     Grading,
     by_grade,
     cut_points,
@@ -20,6 +19,10 @@ from karat.online.clicks.grading import (
 )
 
 SCALE = (0.0, 1.0, 2.0, 3.0)
+NUMBERS = (
+    "value", "ci_low", "ci_high", "logit", "logit_se", "shown", "clicked", "effective", "rank",
+)  # fmt: skip
+RELEVANCE = {"query": pl.String, "doc_id": pl.String, **dict.fromkeys(NUMBERS, pl.Float64)}
 
 
 def relevance(*rows: dict[str, object]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import combinations
 
 import numpy as np
@@ -217,8 +217,6 @@ def _cross_fitted(both: pl.DataFrame, points: CutPoints, weights: Weights) -> Fi
         here = part == fold
         fitted = best_cuts(both.filter(pl.Series(~here)), points, weights)
         grades[here] = (fitted or points).grade(both["value"].to_numpy()[here])
-    found = _kappa(both.with_columns(fitted=pl.Series(grades)), "fitted", weights)
-    return Figure(
-        name, found.value, found.ci_low, found.ci_high, found.queries, found.pairs, found.reason,
-        weights,
-    )  # fmt: skip
+    return replace(
+        _kappa(both.with_columns(fitted=pl.Series(grades)), "fitted", weights), name=name
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import polars as pl
 
 from karat.online.clicks.counts import Cells, Floats, Integers, Pages
 from karat.tables.online.clicks import Examination
@@ -54,6 +55,32 @@ class Relevance:
     def parameter(self) -> Estimate:
         """The same as a parameter of pairs."""
         return Estimate("pair", self.value, self.ci_low, self.ci_high)
+
+
+def relevance_frame(cells: Cells, relevance: Relevance | None) -> pl.DataFrame:
+    """The relevance of each pair next to its counts; null where a model has none.
+
+    Returns:
+        ``query``, ``doc_id``, ``value`` with ``ci_low`` and ``ci_high`` (95 %), mean ``logit`` of
+        its posterior with ``logit_se``, ``shown``, ``clicked``, ``effective`` (how often it was
+        looked at, as expected) and ``rank`` (mean rank shown).
+    """
+    shown = cells.by_pair(cells.shown)
+    rank = cells.by_pair(cells.shown * cells.places["rank"].to_numpy()[cells.place])
+    names = ("value", "ci_low", "ci_high", "logit", "logit_se", "effective")
+    columns = [
+        pl.lit(None, pl.Float64).alias(name)
+        if relevance is None or getattr(relevance, name) is None
+        else pl.Series(name, getattr(relevance, name))
+        for name in names
+    ]
+    return cells.pairs.select("query", "doc_id").with_columns(
+        *columns[:5],
+        shown=pl.Series(shown),
+        clicked=pl.Series(cells.by_pair(cells.clicked)),
+        effective=columns[5],
+        rank=pl.Series(rank / np.maximum(shown, 1e-300)),
+    )
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from karat.online.clicks.entry import (
     OfCells,
     OfPages,
     Prior,
-    Relevance,
     Settings,
     Values,
+    relevance_frame,
 )
 from karat.online.clicks.examination import known_places, relative
 from karat.online.clicks.registry import find
@@ -33,10 +33,7 @@ class Fitted:
     model: str
     pairs: pl.DataFrame  # as in `Cells`
     places: pl.DataFrame  # as in `Cells`
-    # By row of `pairs`: `query`, `doc_id`, `value` with `ci_low` and `ci_high` (95 %), mean `logit`
-    # of its posterior with `logit_se`, `shown`, `clicked`, `effective` (how often it was looked at,
-    # as expected) and `rank` (mean rank shown). Null where the model has none
-    relevance: pl.DataFrame
+    relevance: pl.DataFrame  # by row of `pairs`, as `relevance_frame` returns it
     # None for models without it, and where positions are not identified
     examination: Sequence[Examination] | None
     identified: bool  # whether the log can separate documents from positions
@@ -97,7 +94,7 @@ def fit(
         model.name,
         cells.pairs,
         cells.places,
-        _relevance(cells, estimated.relevance),
+        relevance_frame(cells, estimated.relevance),
         None if reason else estimated.examination,
         not reason,
         reason,
@@ -184,25 +181,6 @@ def _pages(model: ClickModel, counts: Cells | Pages) -> Pages:
     if not counts.docs.size:
         raise InputError("the log has no page of results with a document")
     return counts
-
-
-def _relevance(cells: Cells, relevance: Relevance | None) -> pl.DataFrame:
-    shown = cells.by_pair(cells.shown)
-    rank = cells.by_pair(cells.shown * cells.places["rank"].to_numpy()[cells.place])
-    names = ("value", "ci_low", "ci_high", "logit", "logit_se", "effective")
-    columns = [
-        pl.lit(None, pl.Float64).alias(name)
-        if relevance is None or getattr(relevance, name) is None
-        else pl.Series(name, getattr(relevance, name))
-        for name in names
-    ]
-    return cells.pairs.select("query", "doc_id").with_columns(
-        *columns[:5],
-        shown=pl.Series(shown),
-        clicked=pl.Series(cells.by_pair(cells.clicked)),
-        effective=columns[5],
-        rank=pl.Series(rank / np.maximum(shown, 1e-300)),
-    )
 
 
 def _values_for(fitted: Fitted, pairs: pl.DataFrame, places: pl.DataFrame) -> tuple[Values, int]:

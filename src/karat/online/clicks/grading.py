@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
-import numpy as np
 import polars as pl
 
 from karat.errors import UsageError
 from karat.online.clicks.counts import Cells
+from karat.online.clicks.entry import Relevance, relevance_frame
 from karat.tables.online.clicks import GradeCount, RatedByCtr
 from karat.tables.provenance import CutPoints
 
@@ -19,19 +19,6 @@ NAIVE = "naive"  # the rule that takes position for relevance
 LEAST = 20.0  # effective impressions of a pair that gets a grade
 CUTS = {1: (0.3,), 2: (0.2, 0.5), 3: (0.1, 0.3, 0.6), 4: (0.1, 0.2, 0.4, 0.6)}
 """Default cut points by the number of grades above the lowest."""
-RELEVANCE = {
-    "query": pl.String,
-    "doc_id": pl.String,
-    "value": pl.Float64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "logit": pl.Float64,
-    "logit_se": pl.Float64,
-    "shown": pl.Float64,
-    "clicked": pl.Float64,
-    "effective": pl.Float64,
-    "rank": pl.Float64,
-}
 _EXAMPLES = 5
 
 
@@ -89,36 +76,19 @@ def naive(cells: Cells) -> pl.DataFrame:
     the share has bounds: ``ci_low``, which is the ``value``, counts it as no, ``ci_high`` as yes.
     They are bounds of the log itself, not an interval, and there is no ``logit``.
     """
-    sums = {
-        name: np.bincount(cells.pair, values, cells.pairs.height)
-        for name, values in (
-            ("shown", cells.shown),
-            ("clicked", cells.clicked),
-            ("low", cells.satisfied_low),
-            ("high", cells.satisfied_high),
-            ("ranks", cells.shown * cells.places["rank"].to_numpy()[cells.place]),
-        )
-    }
-    shown = np.where(sums["shown"] > 0, sums["shown"], np.nan)
-    columns = {
-        "value": sums["low"] / shown,
-        "ci_low": sums["low"] / shown,
-        "ci_high": sums["high"] / shown,
-        "shown": sums["shown"],
-        "clicked": sums["clicked"],
-        "effective": sums["shown"],
-        "rank": sums["ranks"] / shown,
-    }
-    frame = cells.pairs.with_columns(pl.Series(name, each) for name, each in columns.items())
-    none = pl.lit(None, pl.Float64)
-    return frame.with_columns(logit=none, logit_se=none).select(*RELEVANCE)
+    shown = cells.by_pair(cells.shown)
+    low, high = (
+        cells.by_pair(satisfied) / shown
+        for satisfied in (cells.satisfied_low, cells.satisfied_high)
+    )
+    return relevance_frame(cells, Relevance(low, low, high, None, None, shown))
 
 
 def graded(relevance: pl.DataFrame, grading: Grading) -> pl.DataFrame:
     """The pairs that get a grade, with ``grade``.
 
     Args:
-        relevance: As ``RELEVANCE``.
+        relevance: As ``relevance_frame`` returns it.
         grading: A value on a cut point has the higher grade.
     """
     enough = pl.col("value").is_not_nan() & (pl.col("effective") >= grading.least)

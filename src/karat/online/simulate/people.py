@@ -17,6 +17,7 @@ from karat.online.simulate.population import (
     WEEKDAYS,
     Population,
     Visits,
+    choose,
     plan_visits,
     populate,
 )
@@ -77,12 +78,9 @@ def simulate(
     tasks = np.minimum(rng.geometric(1 / max(habits.tasks, 1.0), size), 8)
     session = np.repeat(np.arange(size), tasks)
     user = visits.user[session]
-    upto = np.cumsum(shelf.weight)
-    query = np.minimum(
-        np.searchsorted(upto, rng.random(len(session)) * upto[-1], side="right"), len(upto) - 1
-    )
+    query = choose(shelf.weight, len(session), rng)
     needs = Needs(
-        query.astype(np.int64),
+        query,
         people.arm[user],
         _broken(breaks, query, visits.day[session]),
         people.instant[user],

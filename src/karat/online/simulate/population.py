@@ -103,14 +103,14 @@ def plan_visits(
     factor = of_day[(first_day + np.arange(days) + 3) % 7] / of_day.mean()
     day = np.repeat(np.arange(days), rng.poisson(sessions * factor))
     size = len(day)
-    hour = _choose(np.asarray(hours, np.float64), size, rng)
+    hour = choose(np.asarray(hours, np.float64), size, rng)
     start = (first_day + day) * DAY + hour * HOUR + rng.integers(0, HOUR, size)
-    user = _choose(people.activity, size, rng)
+    user = choose(people.activity, size, rng)
     order = np.lexsort((start, user))
     return Visits(user[order], start[order], day[order])
 
 
-def _choose(weight: NDArray[np.float64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def choose(weight: NDArray[np.float64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """``size`` places, each drawn by weight."""
     upto = np.cumsum(weight)
     found = np.searchsorted(upto, rng.random(size) * upto[-1], side="right")

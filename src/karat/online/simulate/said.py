@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -34,8 +35,8 @@ class SimulatedLog:
     seed: int  # of what was drawn
 
 
-def told(made: Simulated) -> SimulatedLog:
-    """What there is to say about a simulated log, without its name, days and settings."""
+def told(made: Simulated, **about: Any) -> SimulatedLog:
+    """What there is to say about a simulated log; ``about`` are its name, days and settings."""
     truth, requests = made.truth, made.truth.requests
     searches = (
         requests.sort("session", "time_us")
@@ -51,9 +52,6 @@ def told(made: Simulated) -> SimulatedLog:
     seen = answered.filter(pl.col("shown") > 0)
     kinds = made.events["kind"].value_counts().sort("kind")
     return SimulatedLog(
-        file=None,
-        first="",
-        last="",
         events=made.events.height,
         kinds=dict(kinds.iter_rows()),
         users=requests["user_id"].n_unique(),
@@ -64,9 +62,7 @@ def told(made: Simulated) -> SimulatedLog:
         zero=_share(answered["shown"] == 0),
         satisfied=_share(seen["satisfied"]),
         places=truth.places.to_dicts(),
-        behaviour="",
-        arms=(),
-        seed=0,
+        **about,
     )
 
 

@@ -46,7 +46,7 @@ class ClickRelevance:
     """Relevance of the pairs of a log, before it is cut into grades."""
 
     model: str  # `naive` for the naive rule
-    # As `grading.RELEVANCE`, with `query_id` in place of `query`; pairs of known queries only
+    # As `relevance_frame` returns it, with `query_id` in place of `query`; of known queries only
     frame: pl.DataFrame
     texts: Mapping[str, str]  # most frequent spelling of queries, by id
     grades: Sequence[float] | None  # of the golden set's scale; None without one
@@ -158,7 +158,7 @@ def _by_model(
             fix="a log in which documents change places, or searches in random order; the naive "
             "rule takes position for relevance",
         )
-    return fitted.relevance.select(*grading.RELEVANCE)
+    return fitted.relevance
 
 
 def _matched(found: ClickRelevance, opened: Workspace | None) -> ClickRelevance:

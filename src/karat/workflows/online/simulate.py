@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -87,8 +87,8 @@ def simulate_log(
     if target is not None:
         write_log(simulated, target)
     file_name = None if target is None else str(target)
-    return simulated, replace(
-        told(simulated),
+    return simulated, told(
+        simulated,
         file=file_name,
         first=first.isoformat(),
         last=last_day.isoformat(),
