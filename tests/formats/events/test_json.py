@@ -13,7 +13,7 @@ from tests.choosing import FEW
 
 from karat.errors import InputError
 from karat.formats.events.flatten import Reading
-from karat.formats.events.json import NO_JSON, hits, is_answer
+from karat.formats.events.json import NO_JSON, is_answer, objects
 from karat.formats.events.log import read_events
 from karat.formats.events.tally import Tally
 from karat.formats.tables.source import Source
@@ -170,4 +170,4 @@ def test_wherever_a_piece_ends_the_hits_are_the_same(
     with pytest.MonkeyPatch.context() as patch, Source(path) as source:
         cut = [data[at : at + size] for at in range(0, len(data), size)]
         patch.setattr(source, "pieces", lambda: iter(cut))
-        assert [value for value, _ in hits(source)] == inside
+        assert [value for value, _ in objects(source)] == inside

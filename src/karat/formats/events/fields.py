@@ -215,11 +215,19 @@ def parsed(text: str | bytes) -> dict[str, Any] | None:
         if isinstance(text, bytes):
             text = text.decode()
         row = json.loads(text, object_pairs_hook=_first, parse_constant=lambda _: None)
-        if "\\ud" in text.lower():
-            json.dumps(row, ensure_ascii=False).encode()
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return None
-    return row if isinstance(row, dict) else None
+    return row if is_object(row, text) else None
+
+
+def is_object(row: object, text: str) -> bool:
+    """Whether parsed JSON is an object without half of a surrogate pair."""
+    if isinstance(row, dict) and "\\ud" in text.lower():
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            return False
+    return isinstance(row, dict)
 
 
 def as_text(value: object) -> str | None:

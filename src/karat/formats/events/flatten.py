@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from karat.formats.events.fields import number
+from karat.formats.events.fields import flag, number
 from karat.formats.events.json import LINE
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.tally import Tally
@@ -96,6 +96,14 @@ class Flat:
         """Columns as Float64, parsed in the mapping's number format."""
         written = self.reading.mapped.written
         return [number(text, written) for text in self.texts(names)]
+
+    def flags(
+        self, what: str, names: Sequence[str], only: pl.Series | None = None
+    ) -> list[pl.Expr]:
+        """Columns as booleans; values that are neither yes nor no are counted."""
+        parsed = [flag(text, self.reading.mapped.written) for text in self.texts(names)]
+        self.unread(f"{what} is neither yes nor no", names, self.first(parsed, pl.Boolean()), only)
+        return parsed
 
     def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
         """A column as whole numbers ≥ 0; other values become null and are counted."""

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.events.fields import ODD, WRAPPED, as_text, parsed
+from karat.formats.events.fields import ODD, WRAPPED, as_text, is_object, parsed
 from karat.formats.events.lines import LONGEST, NO_TEXT, Lines, encoding_of, lines, not_utf8
 from karat.formats.events.tally import Tally
 from karat.formats.events.vocabulary import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
@@ -150,10 +150,9 @@ def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
     """An array of objects, or the ``hits.hits`` of search responses."""
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
-    objects = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
-    for number, (row, text) in enumerate(objects, 1):
+    for number, (row, text) in enumerate(objects(source), 1):
         tally.rows += 1
-        if isinstance(row, dict) and _sound(row, text):
+        if is_object(row, text):
             held.append((number, row))
         else:
             tally.drop(NO_JSON, [number], 1)
@@ -162,15 +161,6 @@ def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
             held = []
     if held:
         yield _table(held, names)
-
-
-def _sound(row: Any, text: str) -> bool:
-    if "\\ud" in text.lower():
-        try:
-            json.dumps(row, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            return False
-    return True
 
 
 _MOST = 2 * LONGEST + (1 << 22)  # characters of one value
@@ -287,44 +277,36 @@ def is_answer(head: str) -> bool:
         at = comma.end()
 
 
-def values(source: Source) -> Iterator[tuple[Any, str]]:
-    """The values of an array, each with its text; raises InputError if it is damaged."""
+def objects(source: Source) -> Iterator[tuple[Any, str]]:
+    """The values of an array, or the ``hits.hits`` of search responses, each with its text.
+
+    Raises InputError if the array or a response is damaged.
+    """
+    stream, is_array = Stream(source), source.head.lstrip().startswith(b"[")
     try:
-        yield from Stream(source).array()
+        yield from stream.array() if is_array else _hits(stream)
     except UnicodeDecodeError as error:
-        raise not_utf8(_around(error), source.name) from None
+        raise not_utf8(error.object[error.start : error.start + 1000], source.name) from None
     except ValueError:
         raise InputError(
-            "the JSON array is truncated, or one of its objects is damaged",
+            "the JSON array is truncated, or one of its objects is damaged"
+            if is_array
+            else "the search response is truncated, or one of its hits is damaged",
             file=source.name,
-            fix=f"jq -c '.[]' {source.name} > events.ndjson saves the intact objects, one per line",
+            fix=f"jq -c '.[]' {source.name} > events.ndjson saves the intact objects, one per line"
+            if is_array
+            else f"jq -c '.hits.hits[]' {source.name} > events.ndjson saves the intact hits",
         ) from None
 
 
-def hits(source: Source) -> Iterator[tuple[Any, str]]:
-    """The ``hits.hits`` of one or more search responses; raises InputError if one is damaged."""
-    stream = Stream(source)
-    try:
-        while stream.peek():
-            for key in stream.fields():
-                if key != "hits" or stream.peek() != "{":
+def _hits(stream: Stream) -> Iterator[tuple[Any, str]]:
+    while stream.peek():
+        for key in stream.fields():
+            if key != "hits" or stream.peek() != "{":
+                stream.value()
+                continue
+            for inner in stream.fields():
+                if inner == "hits" and stream.peek() == "[":
+                    yield from stream.array()
+                else:
                     stream.value()
-                    continue
-                for inner in stream.fields():
-                    if inner == "hits" and stream.peek() == "[":
-                        yield from stream.array()
-                    else:
-                        stream.value()
-    except UnicodeDecodeError as error:
-        raise not_utf8(_around(error), source.name) from None
-    except ValueError:
-        raise InputError(
-            "the search response is truncated, or one of its hits is damaged",
-            file=source.name,
-            fix=f"jq -c '.hits.hits[]' {source.name} > events.ndjson saves the intact hits",
-        ) from None
-
-
-def _around(error: UnicodeDecodeError) -> bytes:
-    """Some of the bytes that are not UTF-8, to guess the encoding from."""
-    return error.object[error.start : error.start + 1000]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import polars as pl
 
-from karat.formats.events.fields import flag, spread
+from karat.formats.events.fields import spread
 from karat.formats.events.flatten import Flat, Reading
 from karat.formats.events.json import LINE
 from karat.formats.events.tally import Tally
@@ -116,9 +116,7 @@ def _robots(flat: Flat) -> pl.Series:
     if not flags and not agents:
         return pl.repeat(value=False, n=flat.frame.height, eager=True)
     flat.tally.assumed["robots told"] += flat.frame.height
-    parsed = [flag(each, flat.reading.mapped.written) for each in flat.texts(flags)]
-    stated = flat.first(parsed, pl.Boolean())
-    flat.unread("bot flag is neither yes nor no", flags, stated)
+    parsed = flat.flags("bot flag", flags)
     is_bot = pl.any_horizontal(
         pl.lit(value=False), *(each.fill_null(value=False) for each in parsed)
     )
@@ -386,33 +384,25 @@ def search_facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
         name: flat.number(name, f"{name} is not a whole number ≥ 0", search)
         for name in ("returned", "total_hits", "raw_hits", "page")
     }
-    returned = pl.DataFrame({"said": counts["returned"], "hits": base["hits"]}).select(
-        pl.coalesce(pl.col("hits").list.len().cast(pl.Int64), "said").alias("returned")
-    )
-    page = pl.DataFrame({"page": counts["page"]}).select(
-        pl.when(pl.col("page").is_between(1, 2**31 - 1)).then("page")
-    )
-    return pl.DataFrame(
+    facts = pl.DataFrame(
         {
-            "returned": returned["returned"].cast(pl.Int32, strict=False),
-            "total_hits": counts["total_hits"],
-            "raw_hits": counts["raw_hits"],
+            **counts,
             "filtered": _filtered(flat, search),
-            "page": page["page"].cast(pl.Int32),
             "status": _status(flat, search),
             "latency_us": _latency(flat, search),
             "arm": flat.text("arm", 256),
             "value": _value(flat, base["kind"] == "purchase"),
         }
     )
+    listed = base["hits"].list.len().cast(pl.Int64)
+    return facts.with_columns(
+        returned=pl.coalesce(listed, "returned").cast(pl.Int32, strict=False),
+        page=pl.when(pl.col("page").is_between(1, 2**31 - 1)).then("page").cast(pl.Int32),
+    )
 
 
 def _filtered(flat: Flat, search: pl.Series) -> pl.Series:
-    written, names = flat.reading.mapped.written, flat.there("filtered")
-    candidates = [flag(text, written) for text in flat.texts(names)]
-    flat.unread(
-        "filtered is neither yes nor no", names, flat.first(candidates, pl.Boolean()), search
-    )
+    candidates = flat.flags("filtered", flat.there("filtered"), search)
     for name in flat.there("filters"):
         dtype = flat.frame.schema[name]
         if isinstance(dtype, pl.List):
@@ -433,11 +423,10 @@ def _filtered(flat: Flat, search: pl.Series) -> pl.Series:
 def _status(flat: Flat, search: pl.Series) -> pl.Series:
     written, own = flat.reading.mapped.written, flat.reading.mapped.statuses
     timeouts, errors, names = flat.there("timeout"), flat.there("error"), flat.there("status")
-    timed_out = [flag(text, written) for text in flat.texts(timeouts)]
-    flat.unread(
-        "timeout is neither yes nor no", timeouts, flat.first(timed_out, pl.Boolean()), search
-    )
-    candidates: list[pl.Expr] = [pl.when(text).then(pl.lit("timeout")) for text in timed_out]
+    candidates: list[pl.Expr] = [
+        pl.when(timed_out).then(pl.lit("timeout"))
+        for timed_out in flat.flags("timeout", timeouts, search)
+    ]
     for text in flat.texts(errors):
         bare = text.str.strip_chars().str.to_lowercase()
         candidates.append(
