@@ -58,6 +58,20 @@ class Tally:
                 break
             examples.append(f"{self.file}, {self.unit} {place}")
 
+    def add(self, other: Tally) -> None:
+        """Add the counts of another file."""
+        for name in ("dropped", "changed", "assumed", "unknown"):
+            getattr(self, name).update(getattr(other, name))
+        self.rows += other.rows
+        self.accepted += other.accepted
+        self.left_out |= other.left_out
+        self.renamed |= other.renamed
+        self.firsts = other.firsts | self.firsts
+        self.counted_by |= other.counted_by
+        for reason, places in other.examples.items():
+            examples = self.examples.setdefault(reason, [])
+            examples += places[: EXAMPLES - len(examples)]
+
     def name(self, actions: Iterable[tuple[str, int]]) -> None:
         for action, count in actions:
             known = action in self.unknown or len(self.unknown) < _NAMES

@@ -12,7 +12,7 @@ from rich.console import Console
 from karat.online.estimates import NOT_SAID
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
-from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.numbers import counted, first_of
 from karat.reports.table import Column, Table, of_texts
 from karat.reports.writers.markdown import listed, markdown
 from karat.reports.writers.plain import csv_table
@@ -391,6 +391,4 @@ def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
 
 
 def _names(rows: Sequence[OnlineResult]) -> str:
-    names = list(dict.fromkeys(row.metric for row in rows))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return first_of(list(dict.fromkeys(row.metric for row in rows)), _NAMED)

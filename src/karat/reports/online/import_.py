@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.console import Console
 
-from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.numbers import counted, first_of
 from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
@@ -55,10 +55,8 @@ def imported_notes(found: Imported) -> list[str]:
 def _unknown(found: Imported) -> list[str]:
     if not found.unknown:
         return []
-    named = list(found.unknown.items())
-    actions = ", ".join(f"{action} ({count:,})" for action, count in named[:_SHOWN])
-    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
-    return [f"unknown actions, kept as other: {actions}{more}"]
+    actions = [f"{action} ({count:,})" for action, count in found.unknown.items()]
+    return [f"unknown actions, kept as other: {first_of(actions, _SHOWN)}"]
 
 
 def show_held(found: LogStatus, out: Console) -> None:
@@ -74,7 +72,7 @@ def show_held(found: LogStatus, out: Console) -> None:
     kinds = "Kinds, without bots" if found.bots else "Kinds"
     _show(kinds, ((kind, count, "") for kind, count in found.kinds.items()), out)
     notes = [
-        f"{name}: {_some(values)}"
+        f"{name}: {first_of(values, _SHOWN)}"
         for name, values in (("arms", found.arms), ("attributes", found.attributes))
         if values
     ]
@@ -94,11 +92,6 @@ def show_held(found: LogStatus, out: Console) -> None:
     if len(found.imports) > _IMPORTS:
         before = counted(len(found.imports) - _IMPORTS, "import")
         out.print(plain(f"and {before} earlier", "dim"))
-
-
-def _some(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _SHOWN:,} more" if len(values) > _SHOWN else ""
-    return ", ".join(values[:_SHOWN]) + more
 
 
 def _show(heading: str, rows: Iterable[tuple[str, int, str]], out: Console) -> None:

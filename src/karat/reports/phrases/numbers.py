@@ -58,6 +58,12 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {plural}"
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first names, and how many follow: ``a, b and 3 more``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def silence_heading(rows: Sequence[NoAnswer]) -> str:
     """Heading of the column of silent answers."""
     threshold = rows[0].threshold

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from karat.online.metrics.registry import find
 from karat.reports.online.evaluation import UNITS, figure, span
-from karat.reports.phrases.numbers import signed
+from karat.reports.phrases.numbers import first_of, signed
 from karat.tables.online.watch import Cause, Change, Explained, Onset
 
 _LONGEST = 60  # characters of a query
@@ -83,15 +83,10 @@ def cause_line(cause: Cause) -> str:
     """A cause in a sentence, with what it explains and its queries."""
     parts = [cause_text(cause)]
     if cause.explains:
-        parts.append(_listed([_named(each) for each in cause.explains]))
+        parts.append(first_of([_named(each) for each in cause.explains], _NAMED))
     if queries := [quoted(row.text) for row in cause.lead.queries]:
-        parts.append(f"queries: {_listed(queries)}")
+        parts.append(f"queries: {first_of(queries, _NAMED)}")
     return "; ".join(parts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def since_text(onset: Onset | None) -> str:

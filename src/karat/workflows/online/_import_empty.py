@@ -92,7 +92,7 @@ def decided(
     """What empty hits mean, and who decided it.
 
     Args:
-        seen: As ``count_empty`` returns it.
+        seen: As ``counted`` returns it.
         mapped: The mapping, which takes precedence.
         last: Settings of the previous import, with an earlier answer.
         ask: Asks the user; None if there is none, and unknown stays unknown. Not called if some of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from karat.formats.events.log import SAID, columns_of, holds
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.rows import NO_TIME
 from karat.formats.events.tally import Tally, by_count
+from karat.reports.phrases.numbers import first_of
 from karat.store.events.manifest import Manifest
 from karat.workflows.online._import_inputs import SAID as USERS_SAID
 from karat.workflows.online._import_inputs import Input
@@ -27,28 +27,17 @@ _COLUMNS = 16  # columns listed in a message
 _LONGEST = 40  # characters of a value that is shown
 
 
-def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
-    """Notes on rows: assumptions, and values left out of imported rows."""
-    assumed: Counter[str] = Counter()
-    changed: Counter[str] = Counter()
-    left_out: set[str] = set()
-    renamed: dict[str, str] = {}
-    firsts: dict[str, str] = {}
-    for tally in tallies:
-        assumed.update(tally.assumed)
-        changed.update(tally.changed)
-        left_out |= tally.left_out
-        renamed |= tally.renamed
-        firsts = {**tally.firsts, **firsts}
+def of_tallies(tallies: Sequence[Tally], whole: Tally, reading: Reading) -> Iterator[str]:
+    """Notes on rows: assumptions, and values left out; ``whole`` has the counts of all files."""
     zone = reading.mapped.zone or reading.zone
     words = {**SAID, **USERS_SAID}
-    for key, count in by_count(assumed):
+    for key, count in by_count(whole.assumed):
         if key in words:
             yield words[key].format(f"{count:,}", zone=zone)
-    if not assumed[_ROBOTS] and any(tally.rows for tally in tallies):
+    if not whole.assumed[_ROBOTS] and whole.rows:
         yield "nothing in the log identifies bots: no event counts as a bot's"
-    for kind, count in by_count(changed):
-        value = firsts.get(kind)
+    for kind, count in by_count(whole.changed):
+        value = whole.firsts.get(kind)
         yield f"{kind}: {count:,}" + (
             "" if value is None else f", left out; the first: {_short(value)}"
         )
@@ -61,10 +50,10 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
                 f"{tally.file} is not UTF-8, and looks like {name}: {lines:,} {were} dropped; "
                 f"{in_utf8(code, tally.file)}"
             )
-    if renamed:
-        yield f"renamed attributes: {_some(f'{k} as {v}' for k, v in renamed.items())}"
-    if left_out:
-        yield f"not imported as attributes: {_some(left_out)}"
+    if whole.renamed:
+        yield f"renamed attributes: {_some(f'{k} as {v}' for k, v in whole.renamed.items())}"
+    if whole.left_out:
+        yield f"not imported as attributes: {_some(whole.left_out)}"
     empty = [tally.file for tally in tallies if not tally.rows]
     if empty:
         more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
@@ -72,9 +61,7 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
 
 
 def _some(names: Iterable[str]) -> str:
-    every = sorted(names)
-    more = f" and {len(every) - _NAMED:,} more" if len(every) > _NAMED else ""
-    return ", ".join(every[:_NAMED]) + more
+    return first_of(sorted(names), _NAMED)
 
 
 def _short(value: str) -> str:
@@ -178,5 +165,4 @@ def _files(inputs: Sequence[Input]) -> str:
 
 
 def _columns(names: list[str]) -> str:
-    more = f" and {len(names) - _COLUMNS:,} more" if len(names) > _COLUMNS else ""
-    return ", ".join(name[:40] for name in names[:_COLUMNS]) + more
+    return first_of([name[:40] for name in names], _COLUMNS)

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial as bound
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -112,9 +112,10 @@ def import_events(
             notes.check_columns(mapped, [*here, *(each for each in fresh if each.fetched)])
             if not fresh:
                 return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
-            job = _Import(folder, manifest, reading, simulated=simulated, partial=partial)
-            job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
-            job.spread, job.watch = spread, watch
+            job = _Import(
+                folder, manifest, reading, Staged(staging), simulated=simulated, partial=partial,
+                check=check, spread=spread, watch=watch, ask=None if check else ask,
+            )  # fmt: skip
             return job.run(fresh, skipped, position_base)
 
 
@@ -211,58 +212,62 @@ def _fresh(
     return fresh, skipped
 
 
+@dataclass
 class _Import:
-    def __init__(
-        self,
-        folder: Path,
-        manifest: Manifest,
-        reading: Reading,
-        *,
-        simulated: bool,
-        partial: bool,
-    ) -> None:
-        self.folder, self.manifest, self.reading = folder, manifest, reading
-        self.simulated, self.partial = simulated, partial
-        self.watch: Watch = unwatched
-        self.spread: steps.Spread | None = None
-        self.number = len(manifest.imports) + 1
-        self.staged, self.check = Staged(folder / STAGING), False
-        self.tallies: list[Tally] = []
-        self.refused: list[InputError] = []
-        self.damaged: list[InputError] = []
-        self.lowest: int | None = None
-        self.ask: empties.Ask | None = None
-        self.with_hits: set[int] = set()  # numbers of files in which a search has hits
-        self.unsaid = False  # whether a search has no hits field
+    """An import under way: files are staged, then stored by ranges of users."""
+
+    folder: Path
+    manifest: Manifest
+    reading: Reading
+    staged: Staged
+    simulated: bool  # whether the events are, as the option or one of them says
+    partial: bool
+    check: bool
+    spread: steps.Spread | None
+    watch: Watch
+    ask: empties.Ask | None
+
+    @property
+    def number(self) -> int:
+        return len(self.manifest.imports) + 1
 
     def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
         last = self.manifest.imports[-1].settings if self.manifest.imports else {}
         ids, ids_note = self._ids([each.path for each in inputs], last)
-        done = self._read(inputs, ids)
+        reads = self._read(inputs, ids)
+        done = [each for each, read in zip(inputs, reads, strict=True) if read.kept]
+        refused = [read.error for read in reads if read.error and not read.kept]
         if not done:
-            raise self.refused[0]
-        if any(tally.rows for tally in self.tallies) and not any(
-            tally.accepted for tally in self.tallies
-        ):
-            raise notes.no_event(self.tallies, self.reading.mapped)
+            raise refused[0]
+        damaged = [read.error for read in reads if read.error and read.kept]
+        lacks = {notes.REFUSED: refused, notes.DAMAGED: damaged}
+        self.simulated |= any(read.simulated for read in reads)
+        tallies, whole = [read.tally for read in reads if read.kept], Tally("")
+        for tally in tallies:
+            whole.add(tally)
+        if whole.rows and not whole.accepted:
+            raise notes.no_event(tallies, self.reading.mapped)
         # Do not remember files without any event: another mapping may find some.
-        without = {tally.file for tally in self.tallies if tally.rows and not tally.accepted}
-        base, base_note = self._base(base, last)
-        is_empty, empty = self._empty(last)
+        without = {tally.file for tally in tallies if tally.rows and not tally.accepted}
+        lows = [read.lowest for read in reads if read.lowest is not None]
+        base, base_note = self._base(base, min(lows, default=None), last)
+        is_empty, empty = self._empty(reads, whole, last)
         nothing = empty is not None and empty.taken_as == "nothing"
         observed, kinds, kept = self._keep(base, is_empty if nothing else pl.lit(value=False))
         empty_notes = [] if empty is None else [empties.sentence(empty, check=self.check)]
         doubt = empty is not None and (empty.by == "default" or (nothing and empty.clicked))
+        dropped = whole.dropped + observed.dropped
+        dropped += Counter({reason: len(errors) for reason, errors in lacks.items()})
         imported = Imported(
             number=None if self.check else self.number,
             files=[each.name for each in done],
             skipped=skipped,
-            rows=sum(tally.rows for tally in self.tallies),
+            rows=whole.rows,
             kept=kept,
             kinds=kinds,
-            dropped=self._dropped(observed),
+            dropped=dict(by_count(dropped)),
             assumed=[
-                *notes.of_tallies(self.tallies, self.reading),
+                *notes.of_tallies(tallies, whole, self.reading),
                 *filter(None, (ids_note, base_note)),
                 *([] if doubt else empty_notes),
                 *notes.of_observed(observed),
@@ -270,8 +275,8 @@ class _Import:
                 *notes.of_files(done, without, self.manifest),
                 *notes.of_store(self.manifest, simulated=self.simulated),
             ],
-            examples=self._examples(observed, inputs),
-            unknown=dict(by_count(self._unknown())),
+            examples=_examples(whole, tallies, observed, inputs, lacks),
+            unknown=dict(by_count(whole.unknown)),
             warnings=empty_notes if doubt else [],
             empty_hits=empty,
         )
@@ -292,26 +297,15 @@ class _Import:
             )
         return order, note
 
-    def _read(self, inputs: list[Input], ids: Sequence[str]) -> list[Input]:
-        """Stage the files; those of which any was read."""
-        done = []
-        for at, found in enumerate(
-            self._files(steps.Step(self.reading, ids, self.partial), inputs)
-        ):
+    def _read(self, inputs: list[Input], ids: Sequence[str]) -> list[steps.FileRead]:
+        """Stage the files."""
+        reads = []
+        step = steps.Step(self.reading, ids, self.partial)
+        for at, read in enumerate(self._files(step, inputs)):
             if inputs[at].fetched:
                 inputs[at].path.unlink()
-            if found.error is not None:
-                (self.damaged if found.kept else self.refused).append(found.error)
-            self.simulated |= found.simulated
-            self.unsaid |= found.unsaid
-            lowest = [low for low in (self.lowest, found.lowest) if low is not None]
-            self.lowest = min(lowest, default=None)
-            if found.hits:
-                self.with_hits.add(at)
-            if found.kept:
-                self.tallies.append(found.tally)
-                done.append(inputs[at])
-        return done
+            reads.append(read)
+        return reads
 
     def _files(self, step: steps.Step, inputs: list[Input]) -> Iterator[steps.FileRead]:
         items = list(enumerate(inputs))
@@ -331,34 +325,38 @@ class _Import:
                 fix="list those to keep in [attributes] of a mapping",
             )
 
-    def _base(self, base: int | None, last: Mapping[str, object]) -> tuple[int, str]:
+    def _base(
+        self, base: int | None, lowest: int | None, last: Mapping[str, object]
+    ) -> tuple[int, str]:
         """Number of the first position, and a note that says why."""
         base = self.reading.mapped.base if base is None else base
         before = last.get("base")
         if base is not None:
             return base, ""
-        if self.lowest is None:
+        if lowest is None:
             return (before if isinstance(before, int) else 1), ""
-        if before == 0 and self.lowest:
+        if before == 0 and lowest:
             return 0, "positions begin at 0, as in earlier imports"
-        if self.lowest == 0:
+        if lowest == 0:
             note = "positions begin at 0: some are 0"
             if before == 1:
                 note += "; earlier imports assumed 1, so their positions may be one too low"
             return 0, note
-        return 1, f"positions begin at 1: none is 0, and the lowest is {self.lowest}"
+        return 1, f"positions begin at 1: none is 0, and the lowest is {lowest}"
 
-    def _empty(self, last: Mapping[str, object]) -> tuple[pl.Expr, EmptyHits | None]:
+    def _empty(
+        self, reads: Sequence[steps.FileRead], whole: Tally, last: Mapping[str, object]
+    ) -> tuple[pl.Expr, EmptyHits | None]:
         """Staged rows of searches with empty hits, and what these mean."""
         mapped = self.reading.mapped
         known = bool(mapped.empty or last.get("empty"))
-        is_empty = empties.without_hits(self.with_hits, known=known)
-        if not self.unsaid or not (self.with_hits or known):
+        with_hits = [at for at, read in enumerate(reads) if read.hits]
+        is_empty = empties.without_hits(with_hits, known=known)
+        if not any(read.unsaid for read in reads) or not (with_hits or known):
             return is_empty, None
         step = empties.Count(self.staged, is_empty)
         counts = _each(self.spread, step, event_files.ranges(self.staged.sizes))
-        columns = dict.fromkeys(name for tally in self.tallies for name in tally.counted_by)
-        seen = empties.counted(counts, columns or ("hits",))
+        seen = empties.counted(counts, whole.counted_by or ("hits",))
         return is_empty, empties.decided(seen, mapped, last, self.ask)
 
     def _keep(self, base: int, empty: pl.Expr) -> tuple[Observed, dict[str, int], int]:
@@ -399,36 +397,24 @@ class _Import:
         )
         commit(self.folder, merged(self.folder, manifest, self.number))
 
-    def _dropped(self, observed: Observed) -> dict[str, int]:
-        dropped: Counter[str] = Counter()
-        for tally in self.tallies:
-            dropped.update(tally.dropped)
-        dropped.update(observed.dropped)
-        for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
-            if errors:
-                dropped[reason] = len(errors)
-        return dict(by_count(dropped))
 
-    def _examples(self, observed: Observed, inputs: Sequence[Input]) -> dict[str, list[str]]:
-        examples: dict[str, list[str]] = {}
-        units = {tally.file: tally.unit for tally in self.tallies}
-        for tally in self.tallies:
-            for reason, places in tally.examples.items():
-                listed = examples.setdefault(reason, [])
-                listed += places[: EXAMPLES - len(listed)]
-        for reason, at in observed.places.items():
-            names = ((inputs[file].name, line) for file, line in at)
-            examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
-        for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
-            if errors:
-                examples[reason] = [str(error) for error in errors[:EXAMPLES]]
-        return examples
-
-    def _unknown(self) -> Counter[str]:
-        unknown: Counter[str] = Counter()
-        for tally in self.tallies:
-            unknown.update(tally.unknown)
-        return unknown
+def _examples(
+    whole: Tally,
+    tallies: Sequence[Tally],
+    observed: Observed,
+    inputs: Sequence[Input],
+    lacks: Mapping[str, Sequence[InputError]],
+) -> dict[str, list[str]]:
+    """A few places of each reason for which rows, or files, were dropped."""
+    units = {tally.file: tally.unit for tally in tallies}
+    examples = dict(whole.examples)
+    for reason, at in observed.places.items():
+        names = ((inputs[file].name, line) for file, line in at)
+        examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
+    for reason, errors in lacks.items():
+        if errors:
+            examples[reason] = [str(error) for error in errors[:EXAMPLES]]
+    return examples
 
 
 _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", "query_key")
@@ -438,9 +424,6 @@ def held(folder: str | Path) -> LogStatus:
     log = read_event_log(folder)
     manifest = read_manifest(log.folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]
-    size = 0
-    for file in manifest.files if manifest else ():
-        size += file.bytes or 0
     more = {
         "folder": str(folder),
         "first_day": _day(log.first_day),
@@ -448,9 +431,10 @@ def held(folder: str | Path) -> LogStatus:
         "known": [name for name in columns if name in log.known],
         "unknown": [name for name in columns if name not in log.known],
         "files": len(log.files),
+        "size": sum(file.bytes or 0 for file in manifest.files) if manifest else 0,
         "imports": manifest.imports if manifest else (),
     }
-    return LogStatus(size=size, **shared(log, LogStatus) | more)
+    return LogStatus(**shared(log, LogStatus) | more)
 
 
 def _day(day: int | None) -> str:
