@@ -197,13 +197,8 @@ async def online_rows(
 
 
 def _slicing(site: AppState, log: EventLog, by: str) -> list[Dimension]:
-    dimensions = []
-    for part in by.split(","):
-        name = part.strip()
-        plain = name in STEPS
-        dimensions.append(
-            Dimension(name, name, name) if plain else dimension(site.workspace, log, name, STEPS)
-        )
+    names = map(str.strip, by.split(","))
+    dimensions = [dimension(site.workspace, log, name, STEPS) for name in names]
     if not all(d.key for d in dimensions):
         raise UsageError(f"invalid slice {by!r}", fix=f"day, arm, {GOLDEN}NAME, or day,arm")
     return dimensions

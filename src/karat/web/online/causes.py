@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import MissingExtra
 from karat.reports.phrases.numbers import percent
 from karat.reports.phrases.online import (
     cause_text,
@@ -28,13 +27,10 @@ from karat.web.online.charts import (
     Chart,
     annotations_within,
     chart_of_cause,
-    led,
+    stored_charts,
 )
 from karat.workflows.online.alerts import releases_before
 from karat.workflows.online.log_requests import Days
-from karat.workflows.workspace.artifacts import key_of
-
-_DRAWING = 1  # version of the charts
 
 
 @dataclass(frozen=True)
@@ -132,20 +128,16 @@ def _chart(
     timezone: str,
     annotations: pl.DataFrame,
 ) -> tuple[Chart | None, str, list[Annotation]]:
-    """The chart of a cause, an artifact, or why it cannot be drawn; and its annotations."""
+    """The chart of a cause, or why it cannot be drawn; and its annotations."""
     assert cause.onset is not None
-    hours, base = cause.onset.hours, call.site.settings.base
+    hours = cause.onset.hours
     first, last = (day_number(hours[at].start[:10]) for at in (0, -1))
     axis = Axis(Days(first, last), hourly=True)
     rows = annotations.iter_rows(named=True)
     marks, uprights = annotations_within(rows, axis, timezone)
     parts = [(names.get(key, key), text) for key, text in cause.lead.slice.items()]
-
-    def draw() -> dict[str, Any]:
-        return asdict(led(*chart_of_cause(cause, axis, parts, marks, uprights), base))
-
-    key = key_of(_DRAWING, base, asdict(cause.onset), cause.lead.metric, parts, uprights, marks)
-    try:
-        return Chart(**call.site.workspace.artifacts.answer("charts", key, draw)), "", marks
-    except MissingExtra as error:
-        return None, str(error), marks
+    about = asdict(cause.onset), cause.lead.metric, parts, uprights, marks
+    charts, undrawn = stored_charts(
+        call.site, about, lambda: [chart_of_cause(cause, axis, parts, marks, uprights)]
+    )
+    return next(iter(charts), None), undrawn, marks

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import html
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from karat.errors import MissingExtra
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.registry import find
 from karat.reports.charts import online as drawing
@@ -16,15 +18,18 @@ from karat.reports.phrases.numbers import counted
 from karat.tables.days import EPOCH, day_number, day_text, local_time
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.watch import Cause
+from karat.web.framework.state import AppState
 from karat.web.online.figures import NO_RESULT, rows_address, slice_text
 from karat.workflows.online.log_requests import FEW_USERS, Days
 from karat.workflows.online.slices import Dimension
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.stored_views import link_marks
 
 HOURLY = 3
 """Longest period shown by hour, in days."""
 MOST_LINES = len(drawing.LINES)
 """Slices in a chart, the largest; the list has all."""
+_DRAWING = 2  # version of the charts
 _GAPS = 4  # reasons for gaps listed below a chart
 _NAMED = 3  # stretches of days or hours named per reason
 _LABEL = 60  # longest label of a slice, in characters
@@ -233,14 +238,30 @@ def chart_of_cause(
     return Chart(metric.name, metric.title, "", wide, narrow, described, ()), links
 
 
-def led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
-    """A chart whose steps link to their rows."""
-    where = {point_id: {"where": address} for point_id, address in links.items()}
+def linked(svg: str, links: Mapping[str, str], base: str) -> str:
+    """A chart whose marks link to their rows."""
+    where = {mark: {"where": address} for mark, address in links.items()}
+    return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
 
-    def with_links(svg: str) -> str:
-        return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
 
-    return replace(chart, wide=with_links(chart.wide), narrow=with_links(chart.narrow))
+def stored_charts(
+    site: AppState, about: Sequence[Any], draw: Callable[[], Iterable[tuple[Chart, dict[str, str]]]]
+) -> tuple[list[Chart], str]:
+    """Charts with their links, an artifact of what they depend on; or why they cannot be drawn."""
+    base = site.settings.base
+
+    def drawn() -> list[dict[str, Any]]:
+        return [
+            asdict(chart)
+            | {"wide": linked(chart.wide, links, base), "narrow": linked(chart.narrow, links, base)}
+            for chart, links in draw()
+        ]
+
+    try:
+        charts = site.workspace.artifacts.answer("charts", key_of(_DRAWING, base, *about), drawn)
+    except MissingExtra as error:
+        return [], str(error)
+    return [Chart(**each) for each in charts], ""
 
 
 def _steps(

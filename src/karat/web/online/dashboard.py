@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from karat.errors import MissingExtra
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.online.evaluation import figure, span
@@ -32,19 +31,17 @@ from karat.web.online.charts import (
     Chart,
     annotations_within,
     chart_of,
-    led,
+    stored_charts,
 )
 from karat.web.online.figures import Cell
-from karat.web.online.log import Lenient, LogPage, TheDays, log_page
+from karat.web.online.log import Lenient, LogPage, TheDays, log_page, slice_choices
 from karat.web.online.watch import glance
 from karat.workflows.online import slices
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
 from karat.workflows.workspace.annotations import annotations_of
-from karat.workflows.workspace.artifacts import key_of
 
 ROUTER = APIRouter()
 _POSITIONS = "ClickPosition"
-_DRAWING = 1  # version of the charts
 _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
 
 
@@ -188,7 +185,11 @@ def _shown(
         annotations=annotations, uprights=uprights, large=len(asked.metrics) == 1,
     )  # fmt: skip
     about = log.version, _evaluation(asked, axis).question(log), asked.address()
-    charts, undrawn = _drawn(call, known, asked, draw, about)
+    charts, undrawn = stored_charts(
+        call.site,
+        (*about, draw.keywords),
+        lambda: [draw(*each, where=asked.address(metrics=each[0].name)) for each in known],
+    )
     return {
         "wrong": _wrong(asked, values),
         "health": results.health,
@@ -207,30 +208,6 @@ def _shown(
         "marks": annotations,
         "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
     }
-
-
-def _drawn(
-    call: Call,
-    known: Sequence[tuple[Metric, Sequence[OnlineResult]]],
-    asked: Asked,
-    draw: partial[tuple[Chart, dict[str, str]]],
-    about: tuple[Any, ...],  # what the results and links depend on
-) -> tuple[list[Chart], str]:
-    """The charts, an artifact; or why they cannot be drawn."""
-    base = call.site.settings.base
-
-    def charts() -> list[dict[str, Any]]:
-        return [
-            asdict(led(*draw(metric, rows, where=asked.address(metrics=metric.name)), base))
-            for metric, rows in known
-        ]
-
-    key = key_of(_DRAWING, *about, base, draw.keywords)
-    try:
-        found = call.site.workspace.artifacts.answer("charts", key, charts)
-    except MissingExtra as error:
-        return [], str(error)
-    return [Chart(**each) for each in found], ""
 
 
 def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
@@ -287,10 +264,9 @@ def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
         heading = registry.FAMILIES.get(metric.family, metric.family)
         option = (metric.name, metric.title, metric.name in selected)
         families.setdefault(heading, []).append(option)
-    available = slices.dimensions(site.workspace, log)
     return {
         "families": families,
-        "slices": [(each.name, each.label, each.name == asked.by.name) for each in available],
+        "slices": slice_choices(site, log, asked.by.name),
         "label": asked.by.label,
         "first": day_text(asked.days.first),
         "last": day_text(asked.days.last),

@@ -51,9 +51,9 @@ def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
 def rows_address(
     metric: str, days: Days | tuple[int, int], parts: Iterable[tuple[str, str]], counts: str = ""
 ) -> str:
-    """The page with the rows behind a number."""
+    """The page with the rows behind a number; without a metric, with all searches."""
     first, last = (days.first, days.last) if isinstance(days, Days) else days
     params = [("metric", metric), ("from", day_text(first)), ("to", day_text(last))]
     slices = [("slice", f"{name}={value}") for name, value in parts]
-    counted_as = [("counts", counts)] if counts else []
-    return f"/online/rows?{urlencode([*params, *slices, *counted_as])}"
+    given = [each for each in (*params, *slices, ("counts", counts)) if each[1]]
+    return f"/online/rows?{urlencode(given)}"

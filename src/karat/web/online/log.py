@@ -98,7 +98,7 @@ TheDays = Annotated[DayRange, Depends(_wanted)]
 
 
 def log_summary(log: EventLog) -> dict[str, Any]:
-    first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
+    first, last = Days(log.first_day or 0, log.last_day or 0).period
     return {
         "events": log.rows - log.bots,
         "bots": log.bots,
@@ -260,7 +260,7 @@ def log_page(
     return kind(**values if more is None else {**values, "computed": True, **more}), 200
 
 
-def slice_choices(call: Call, log: EventLog, by: str) -> list[tuple[str, str, bool]]:
+def slice_choices(site: AppState, log: EventLog, by: str) -> list[tuple[str, str, bool]]:
     """The dimensions of a form: name, label, and whether it is chosen."""
-    known = dimensions(call.site.workspace, log)
+    known = dimensions(site.workspace, log)
     return [(each.name, each.label, each.name == by) for each in known]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -28,6 +27,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState
+from karat.web.online.charts import linked
 from karat.web.online.figures import rows_address
 from karat.web.online.log import Lenient, LogPage, TheDays, log_page
 from karat.workflows.offline.catalogue import default_measures
@@ -37,7 +37,6 @@ from karat.workflows.online.slices import GOLDEN, LONGEST
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.stored_inputs import classes_in
 from karat.workflows.workspace.stored_runs import stored_by_name
-from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
 _MOST_SPOTS = 500
@@ -130,13 +129,8 @@ def _fits(metric: Metric) -> bool:
 
 def _shown(call: Call, asked: Against, answer: Mapping[str, Any]) -> dict[str, Any]:
     correlation = record_of(tables.OfflineCorrelation, answer)
-    keys = dict(
-        zip(
-            (row.query_id for row in correlation.queries),
-            folded(row.text for row in correlation.queries),
-            strict=True,
-        )
-    )
+    ids = (row.query_id for row in correlation.queries)
+    keys = dict(zip(ids, folded(row.text for row in correlation.queries), strict=True))
     scatter, undrawn = None, ""
     try:
         scatter = scatter_of(call.site.settings.base, asked, correlation, keys)
@@ -232,7 +226,7 @@ def scatter_of(
         return None
     shown = eligible[:_MOST_SPOTS]
     links = {
-        f"q-{at}": {"where": searches_of(asked, metric.name, keys[row.query_id], "")}
+        f"q-{at}": searches_of(asked, metric.name, keys[row.query_id], "")
         for at, row in enumerate(shown)
     }
     spots = [
@@ -255,10 +249,8 @@ def scatter_of(
         for size in (_WIDE, _NARROW)
     )  # fmt: skip
 
-    def with_links(svg: str) -> str:
-        return link_marks(svg, links, lambda link: html.escape(f"{base}{link['where']}"))
-
-    return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
+    left_out = len(eligible) - len(shown)
+    return Scatter(linked(wide, links, base), linked(narrow, links, base), left_out)
 
 
 def slice_row(asked: Against, row: tables.WorldSlice) -> dict[str, Any]:
@@ -340,9 +332,7 @@ def _online(metric: Metric, each: tables.MetricValue) -> str:
 
 
 def searches_of(asked: Against, metric: str, key: str, counts: str) -> str:
-    if metric:
-        return rows_address(metric, asked.days, [("query", key)], counts)
-    return f"/online/rows?{urlencode([*asked.days.said.items(), ('slice', f'query={key}')])}"
+    return rows_address(metric, asked.days, [("query", key)], counts)
 
 
 def ranking_of(asked: Against, query_id: str) -> str:

@@ -21,7 +21,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.idempotency import Flash, redirect_with, show_with
 from karat.web.framework.lists import Listed, frame_of, listed
-from karat.web.online.figures import NOT_SAID
+from karat.web.online.figures import NOT_SAID, rows_address
 from karat.web.online.log import Lenient, LogPage, TheDays, find_or_compute, log_page, slice_choices
 from karat.workflows.online import log_requests
 from karat.workflows.online.log_requests import DayRange, Days, Worst
@@ -90,7 +90,7 @@ def _prepare(call: Call, days: DayRange, by: str, log: EventLog, lenient: Lenien
     fields = {
         "period": lenient.typed(days, period),
         "by": sliced.name,
-        "slices": slice_choices(call, log, by),
+        "slices": slice_choices(call.site, log, by),
         "carried": [*period.said.items(), ("by", sliced.name), ("at", call.request.url.query)],
     }
     return fields, Worst(period, sliced), shown
@@ -176,9 +176,8 @@ def _listed(call: Call, result: WorstQueries, days: Days, by: Dimension) -> List
     diagnosed = next(with_stages(call.site.workspace), None) if golden_ids else None
 
     def rows_link(row: Mapping[str, Any]) -> str:
-        slices = [f"query={row['query']}", *([f"{by.name}={row['own_slice']}"] if by.key else [])]
-        params = [*days.said.items(), *(("slice", each) for each in slices)]
-        return f"/online/rows?{urlencode(params)}"
+        own = [(by.name, row["own_slice"])] if by.key else []
+        return rows_address("", days, [("query", row["query"]), *own])
 
     def golden_link(row: Mapping[str, Any]) -> str | None:
         if row["golden"] is None:

@@ -74,8 +74,6 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
 """Columns of each table of facts: name, heading, kind."""
 _HEADS = {"abandoned_as": "Abandoned", "session_began": "Session began"}
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
-_EACH = "SearchesPerUser"  # a metric that counts every search
-_MOST_VALUES = 10_000
 _DAY = len("2026-11-01")
 
 
@@ -224,11 +222,8 @@ def _listed(call: Call, asked: Rows, frame: pl.DataFrame) -> Listed:
         for name, head, kind in shown
     ]
     rest = [name for name in frame.columns if name not in named | hidden]
-    facts = {column.name for column in TABLES_OF[asked.table]} | {
-        "time_us",
-        "class",
-        "session_began",
-    }
+    facts = {column.name for column in TABLES_OF[asked.table]}
+    facts |= {"time_us", "class", "session_began"}
     columns += [
         Column(
             name,

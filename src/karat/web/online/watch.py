@@ -103,7 +103,7 @@ def watched(
             "window": window,
             "windows": [*({window: window} | WINDOWS).items()],
             "by": by,
-            "slices": slice_choices(call, log, by),
+            "slices": slice_choices(call.site, log, by),
         }
         asked = remembering(call.site, asked)
         days = at.first_day, at.last_day

@@ -60,7 +60,9 @@ def dimensions(workspace: Workspace, log: EventLog) -> list[Dimension]:
 def dimension(
     workspace: Workspace, log: EventLog, name: str, besides: Sequence[str] = ()
 ) -> Dimension:
-    """The dimension that an address names; ``besides`` are other valid names, for the error."""
+    """The dimension that an address names: one of ``besides``, the log or the golden set."""
+    if name in besides:
+        return Dimension(name, name, name)
     if not name:
         return NOTHING
     known = {each.name: each for each in in_log(log)}
@@ -113,10 +115,7 @@ def parts(workspace: Workspace, log: EventLog, said: Sequence[str]) -> list[Part
         name, equals, value = each.partition("=")
         if not equals:
             raise UsageError(f"{each[:60]!r} is not a slice", fix="slice=arm=b")
-        if name in {*STEPS, "query"}:
-            slices.append(Part(Dimension(name, name, name), value))
-        else:
-            slices.append(Part(dimension(workspace, log, name, (*STEPS, "query")), value))
+        slices.append(Part(dimension(workspace, log, name, (*STEPS, "query")), value))
     keys = [part.dimension.key for part in slices]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
