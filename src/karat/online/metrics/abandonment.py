@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from karat.online.metrics.clicks import SEEN
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.expressions import column, equals, known, one
@@ -38,9 +36,9 @@ ABANDONMENT = Metric(
 )
 
 
-def _part(name: str, kind: str, what: str, says: str, *traps: str) -> Metric:
+def _part(kind: str, what: str, says: str, *traps: str) -> Metric:
     return Metric(
-        name=f"Abandonment({name})",
+        name=f"Abandonment({kind})",
         version=2,
         title=f"abandonment: {what}",
         definition=f"searches abandoned: {what} / {_OVER}",
@@ -110,8 +108,7 @@ REFORMULATION = Metric(
     family="abandonment",
 )
 
-Kind = Literal["add", "drop", "substitute", "respell", "reorder"]
-_KINDS: dict[Kind, tuple[str, str]] = {
+_KINDS = {
     "add": ("words added", "how often users have to narrow their query"),
     "drop": ("words dropped", "how often users have to broaden their query"),
     "substitute": ("words replaced", "how often users have to find another word"),
@@ -120,7 +117,7 @@ _KINDS: dict[Kind, tuple[str, str]] = {
 }
 
 
-def _reformulation(kind: Kind) -> Metric:
+def _reformulation(kind: str) -> Metric:
     what, says = _KINDS[kind]
     return Metric(
         name=f"Reformulation({kind})",
@@ -142,7 +139,6 @@ FAMILY = (
     ABANDONMENT,
     _part(
         "zero",
-        "zero",
         "no results",
         "how often users leave an empty page",
         "It uses the first completed request, as ZeroResults does, even if another had results.",
@@ -150,12 +146,10 @@ FAMILY = (
     _part(
         "reformulated",
         "reformulated",
-        "reformulated",
         "how often users leave the results and reformulate",
         _SURFACE,
     ),
     _part(
-        "terminal",
         "terminal",
         "no action, and not reformulated",
         "how often users see results and give up, or are satisfied by seeing them",

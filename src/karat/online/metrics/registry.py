@@ -71,8 +71,6 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Names in other tools, in addition to the titles here."""
 _CLOSE = 0.8  # similarity of two names in words
-_COMMAND = "karat online metrics"
-_ADVICE = "see the catalogue of online metrics"
 
 
 def all_metrics() -> list[Metric]:
@@ -128,12 +126,7 @@ def find(name: str) -> Metric:
         metric = _BY_NAME[folded]
         raise UsageError(f"{metric.name} has no parameters in brackets", fix=metric.name)
     _not_offline(name)
-    raise UsageError(
-        f"unknown online metric {name.strip()!r}",
-        nearest=_meant(name),
-        fix=_ADVICE,
-        command=_COMMAND,
-    )
+    raise _unknown(name)
 
 
 def find_all(names: Sequence[str]) -> list[Metric]:
@@ -155,12 +148,7 @@ def _at(base: str, inside: str | None, at: str) -> Metric:
     if base.casefold() != "ctr" or inside is not None:
         if base.casefold() not in _BY_NAME:
             _not_offline(f"{base}@{at}")
-            raise UsageError(
-                f"unknown online metric {base!r}",
-                nearest=_meant(base),
-                fix=_ADVICE,
-                command=_COMMAND,
-            )
+            raise _unknown(base)
         raise UsageError(f"{base} has no cutoff; only CTR has one", fix="CTR@5")
     if not re.fullmatch(r"[1-9]\d{0,3}", at) or int(at) > _DEEPEST:
         raise UsageError(f"CTR@{at}: {at!r} is not a position from 1 to {_DEEPEST:,}", fix="CTR@5")
@@ -191,6 +179,15 @@ def _meant(name: str) -> list[str]:
     if close:
         return list(dict.fromkeys(called[close[0]]))
     return nearest(name, [metric.name for metric in _ALL])
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        f"unknown online metric {name.strip()!r}",
+        nearest=_meant(name),
+        fix="see the catalogue of online metrics",
+        command="karat online metrics",
+    )
 
 
 def _not_offline(name: str) -> None:

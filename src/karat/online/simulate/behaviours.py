@@ -90,11 +90,7 @@ class Taste:
 
 
 class Behaviour(Protocol):
-    """A click behaviour.
-
-    Attributes:
-        taste: What people click, and what satisfies them.
-    """
+    """A click behaviour."""
 
     @property
     def taste(self) -> Taste:

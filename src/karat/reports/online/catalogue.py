@@ -38,14 +38,23 @@ def show_entries(metrics: Sequence[Metric], out: Console) -> None:
 def show_entry(metric: Metric, out: Console) -> None:
     out.print(Text.assemble((metric.name, "bold"), f": {metric.title}"))
     out.print(f"{metric.says[:1].upper()}{metric.says[1:]}.\n")
+    traps = [("" if place else "traps", trap) for place, trap in enumerate(metric.traps)]
+    show_facts([*_facts(metric), *traps], out)
+
+
+def show_facts(facts: Sequence[tuple[str, str]], out: Console) -> None:
+    """Print labels with their texts."""
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    for label, text in _facts(metric):
+    for label, text in facts:
         grid.add_row(label, Text(text))
-    for place, trap in enumerate(metric.traps):
-        grid.add_row("traps" if place == 0 else "", Text(trap))
     out.print(grid)
+
+
+def bullets(facts: Sequence[tuple[str, str]]) -> list[str]:
+    """Labels with their texts as items of a Markdown list."""
+    return [f"- {label[0].upper()}{label[1:]}: {text}" for label, text in facts]
 
 
 @dataclass(frozen=True)
@@ -90,8 +99,7 @@ def _page(metric: Metric) -> str:
         f"### {metric.name}: {metric.title}\n",
         f"{metric.says[:1].upper()}{metric.says[1:]}.\n",
     ]
-    lines += [f"- {label[0].upper()}{label[1:]}: {text}" for label, text in _facts(metric)]
-    lines += [f"- Caution: {trap}" for trap in metric.traps]
+    lines += bullets([*_facts(metric), *(("caution", trap) for trap in metric.traps)])
     return "\n".join(lines) + "\n"
 
 

@@ -124,7 +124,7 @@ def _agreement(found: ClickAgreement) -> list[Table]:
         Column("rank", "Rank", "number", digits=1, drop=1),
     ]
     return [
-        _figures("", "Figure", figures),
+        _figures(figures),
         _parts(f"By {found.by}", found.by or "", found.classes),
         _parts("By rank shown", "Ranks", found.ranks),
         of_texts("People (rows) and clicks (columns)", ["", *(f"{g:g}" for g in grades)], counts,
@@ -133,15 +133,15 @@ def _agreement(found: ClickAgreement) -> list[Table]:
     ]  # fmt: skip
 
 
-def _figures(title: str, heading: str, figures: Sequence[Figure]) -> Table:
+def _figures(figures: Sequence[Figure]) -> Table:
     columns = [
-        Column("name", heading),
+        Column("name", "Figure"),
         Column("value", "Value", "number", digits=2),
         Column("ci_low", "95 %", "number", high="ci_high", digits=2),
         Column("queries", "Queries", "count"),
         Column("pairs", "Pairs", "count"),
     ]
-    return Table(title, columns, figures)
+    return Table("", columns, figures)
 
 
 def _parts(title: str, heading: str, parts: Sequence[ClickAgreementPart]) -> Table:
@@ -166,9 +166,8 @@ def _two(value: float | None) -> str:
 
 
 def _notes(found: ClickJudgments | ClickAgreement) -> list[str]:
-    return [*_of_agreement(found), *found.notes] if isinstance(found, ClickAgreement) else [
-        *_of_judgments(found), *found.notes,
-    ]  # fmt: skip
+    own = _of_agreement(found) if isinstance(found, ClickAgreement) else _of_judgments(found)
+    return [*own, *found.notes]
 
 
 def _of_judgments(found: ClickJudgments) -> list[str]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.online.clicks.entry import ClickModel
+from karat.reports.online.catalogue import bullets, show_facts
 from karat.reports.table import Column, Table
 from karat.reports.writers.tables import draw
 
@@ -40,12 +40,7 @@ def show_entries(models: Sequence[ClickModel], out: Console) -> None:
 
 def show_entry(model: ClickModel, out: Console) -> None:
     out.print(Text.assemble((model.name, "bold"), f": {model.title}\n"))
-    grid = Grid.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for label, text in _facts(model):
-        grid.add_row(label, Text(text))
-    out.print(grid)
+    show_facts(_facts(model), out)
 
 
 def as_json(model: ClickModel) -> dict[str, Any]:
@@ -55,8 +50,8 @@ def as_json(model: ClickModel) -> dict[str, Any]:
 def markdown(models: Sequence[ClickModel]) -> str:
     parts = []
     for model in models:
-        facts = [f"- {label[0].upper()}{label[1:]}: {text}" for label, text in _facts(model)]
-        parts.append("\n".join([f"## {model.name}: {model.title}\n", *facts]) + "\n")
+        lines = [f"## {model.name}: {model.title}\n", *bullets(_facts(model))]
+        parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 

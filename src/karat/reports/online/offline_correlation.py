@@ -106,9 +106,7 @@ def _sentence(row: Discord) -> str:
 
 def _slices(found: OfflineCorrelation) -> Table:
     columns = [
-        Column(
-            "slice", found.by or "", text=lambda part: _ALL if part.slice is None else part.slice
-        ),
+        Column("slice", found.by or "", text=_part),
         Column("queries", "Queries", "count"),
         Column("searches", "Searches", "count", drop=2),
         *_both(found),

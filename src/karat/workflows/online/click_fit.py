@@ -28,6 +28,7 @@ from karat.tables.online.clicks import (
     Stratum,
 )
 from karat.tables.online.events import EventLog
+from karat.tables.records import shared
 from karat.workflows.online.click_counts import Counted, Counting, count_strata, needs_events
 from karat.workflows.online.evaluate import event_log
 
@@ -146,8 +147,6 @@ def fit_clicks(
         notes.append(f"{len(strata) - _STRATA:,} more values of {by} have fewer pages")
     return replace(
         _result(fitted, scores, whole, test, seconds),
-        held_out=held_out is not None,
-        unseen=None if held_out is None else scores.unseen,
         by=by,
         strata=_strata(entry, strata),
         propensities=compared(random, fitted),
@@ -211,26 +210,11 @@ def _held_out(log: Any, entry: ClickModel, counting: Counting) -> Counted:
 def _result(
     fitted: Fitted, scores: Evaluated, whole: Counted, test: Counted, seconds: float
 ) -> ClickFit:
-    return ClickFit(
-        model=fitted.model,
-        log_likelihood=scores.log_likelihood,
-        perplexity=scores.perplexity,
-        perplexity_by_rank=scores.perplexity_by_rank,
-        examination=fitted.examination,
-        identified=fitted.identified,
-        seconds=seconds,
-        reason=fitted.reason,
-        held_out=False,
-        pages=whole.pages,
-        pairs=fitted.pairs.height,
-        impressions=whole.impressions,
-        clicks=whole.clicks,
-        unseen=None,
-        worst_queries=_worst(scores, test),
-        iterations=fitted.iterations,
-        engine=whole.engine,
-        simulated=whole.simulated,
-    )
+    parts = shared(whole, ClickFit) | shared(fitted, ClickFit) | shared(scores, ClickFit)
+    held_out = test is not whole
+    parts |= {"pairs": fitted.pairs.height, "seconds": seconds, "held_out": held_out}
+    unseen = scores.unseen if held_out else None
+    return ClickFit(**parts | {"unseen": unseen, "worst_queries": _worst(scores, test)})
 
 
 def _worst(scores: Evaluated, counted: Counted) -> list[dict[str, Any]]:

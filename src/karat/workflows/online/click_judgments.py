@@ -210,7 +210,10 @@ def graded_clicks(
     made = {"cuts": rules.points.cuts, "grades": rules.points.grades, "least": least}
     made |= {"made_us": now, "pairs": grades.height}
     origin = ClickOrigin(**shared(found, ClickOrigin) | made)
-    over, under = grading.rated_by_ctr(grades)
+    overrated, underrated = (
+        [replace(row, text=found.texts.get(row.query_id, row.query_id)) for row in rows]
+        for rows in grading.rated_by_ctr(grades)
+    )
     judged = ClickJudgments(
         origin=origin,
         pairs=found.frame.height + found.unmatched_pairs,
@@ -218,19 +221,11 @@ def graded_clicks(
         too_few=found.frame.height - grades.height,
         by_grade=grading.by_grade(grades, rules.points),
         queries=grades["query_id"].n_unique(),
-        unmatched_queries=found.unmatched_queries,
-        unmatched_pairs=found.unmatched_pairs,
-        overrated=[replace(row, text=found.texts.get(row.query_id, row.query_id)) for row in over],
-        underrated=[
-            replace(row, text=found.texts.get(row.query_id, row.query_id)) for row in under
-        ],
-        pages=found.pages,
-        impressions=found.impressions,
-        clicks=found.clicks,
+        overrated=overrated,
+        underrated=underrated,
         file=None,
         seconds=0.0,
-        notes=[*found.notes, *_notes(found)],
-        engine=found.engine,
+        **shared(found, ClickJudgments) | {"notes": [*found.notes, *_notes(found)]},
     )
     return judged, grades
 

@@ -226,8 +226,6 @@ def evaluate_online(
         InputError: the folder has no events, or nothing of the log could be read.
         MissingExtra: the engine is not installed.
     """
-    from karat.engines.frames.opening import open_engine
-
     names = [metrics] if isinstance(metrics, str) else metrics
     with (
         event_log(events, mapping=mapping, timezone=timezone) as (log, notes),

@@ -250,13 +250,7 @@ def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> ImportResu
             "origin": [_ORIGIN] * len(rows),
             "why": [row["why"] or None for row in rows],
         },
-        {
-            "query_id": pl.String,
-            "text": pl.String,
-            "count": pl.Int64,
-            "origin": pl.String,
-            "why": pl.String,
-        },
+        schema_overrides={"why": pl.String},
     )
     with opened.store.read() as connection:
         known = stored_queries.frame(connection, opened.golden.id)
