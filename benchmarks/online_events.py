@@ -29,7 +29,7 @@ from karat.workflows.online.evidence import Selection, gather
 log = read_event_log(Path(sys.argv[1]))
 with open_engine(sys.argv[2]) as engine:
     metrics = [find(name) for name in DEFAULT]
-    found = gather(Selection(log, engine), metrics, [(), ("day",), ("arm",)])
+    found = gather(Selection(log, engine=engine), metrics, [(), ("day",), ("arm",)])
 out = {}
 for row in found.moments[()].iter_rows(named=True):
     if row["term"] == "value":

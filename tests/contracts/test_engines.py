@@ -99,12 +99,12 @@ def test_spark_comes_to_the_same_of_the_golden_and_the_nasty_log(
     log = stored.store(tmp_path, both)
     asked, cuts = all_metrics()[::6], CUTS[1:2]
     with open_engine("polars") as polars:
-        wanted = gather(Selection(log, polars), asked, cuts)
+        wanted = gather(Selection(log, engine=polars), asked, cuts)
     with open_engine("spark") as engine:
         batches: list[FactsOf] = []
         found = everything(log, engine, batches)
         monkeypatch.setattr(evidence, "facts_of", lambda *_: batches[0])
-        reduced = gather(Selection(log, engine), asked, cuts)
+        reduced = gather(Selection(log, engine=engine), asked, cuts)
     assert len(batches) == 1
     golden = {stored.key_of(user) for user in stored.golden_events()["user_id"]}
     of_golden = pl.col("user_key").is_in(golden)
@@ -132,8 +132,8 @@ def test_the_golden_log_comes_to_the_evidence_of_polars(
     log = stored.store(tmp_path, stored.golden_events())
     asked, cuts = all_metrics(), CUTS if deep and engine.name != "spark" else CUTS[1:2]
     with open_engine("polars") as polars:
-        wanted = gather(Selection(log, polars), asked, cuts)
-    found = gather(Selection(log, engine), asked, cuts)
+        wanted = gather(Selection(log, engine=polars), asked, cuts)
+    found = gather(Selection(log, engine=engine), asked, cuts)
     assert found.counts == wanted.counts
     same(found, wanted)
     # Counted by hand in events.csv. 40 rows are no robot's. Carts without a search: bob's of d5,
@@ -384,9 +384,9 @@ def test_logs_at_the_edge_come_to_the_same(
     log = stored.store(tmp_path, events)
     asked, cuts = wanted_on(engine, deep=deep)
     with open_engine("polars", rows_at_once=1500) as polars:
-        wanted = gather(Selection(log, polars), asked, cuts)
+        wanted = gather(Selection(log, engine=polars), asked, cuts)
         rows_, every = look(log, polars, "searches", {"arm": None}, only="!CTR", limit=5)
-    found = gather(Selection(log, engine), asked, cuts)
+    found = gather(Selection(log, engine=engine), asked, cuts)
     assert found.counts == wanted.counts
     same(found, wanted)
     # Robots alone, of whom no search counts, are the same plan as one user's.

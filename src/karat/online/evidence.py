@@ -124,7 +124,7 @@ def named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
 
 
 def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
-    """The combined evidence of disjoint batches of users.
+    """The combined evidence of disjoint batches of users, without counts.
 
     Args:
         parts: Evidence of each batch, of the same cuts and metrics.
@@ -143,5 +143,5 @@ def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
             )
             for cut in cuts
         },
-        {name: sum(part.counts.get(name, 0) for part in parts) for name in COUNTS},
+        {},
     )

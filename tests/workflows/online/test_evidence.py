@@ -76,7 +76,7 @@ def frame_of(events: list[dict[str, object]]) -> pl.DataFrame:
 def evidence(log: EventLog, engine: str = "polars", at_once: int = 1_000_000) -> Evidence:
     """What a log reduces to."""
     with open_engine(engine, rows_at_once=at_once) as opened:
-        return gather(Selection(log, opened), METRICS, CUTS)
+        return gather(Selection(log, engine=opened), METRICS, CUTS)
 
 
 def assert_same(one: Evidence, two: Evidence) -> None:
@@ -182,9 +182,9 @@ def test_a_day_is_the_same_in_a_long_period_and_alone(
     day: Cut = ("day",)
     with TemporaryDirectory() as made, open_engine() as engine:
         log = stored.store(Path(made), frame)
-        whole = gather(Selection(log, engine), METRICS, [day])
+        whole = gather(Selection(log, engine=engine), METRICS, [day])
         alone = [
-            gather(Selection(log, engine, first_day=each, last_day=each), METRICS, [day])
+            gather(Selection(log, engine=engine, first_day=each, last_day=each), METRICS, [day])
             for each in range(log.first_day, log.last_day + 1)
         ]
     for table in ("moments", "histograms"):
@@ -200,9 +200,13 @@ def test_days_are_those_of_the_search_and_parts_of_the_whole(
     metrics = [find("CTR"), find("SessionsPerUser")]
     done: list[tuple[int, int]] = []
     with open_engine() as engine:
-        whole = gather(Selection(log, engine), metrics, [("day",)], lambda *each: done.append(each))
+        whole = gather(
+            Selection(log, engine=engine), metrics, [("day",)], lambda *each: done.append(each)
+        )
         first = log.first_day
-        one = gather(Selection(log, engine, first_day=first, last_day=first), metrics, [("day",)])
+        one = gather(
+            Selection(log, engine=engine, first_day=first, last_day=first), metrics, [("day",)]
+        )
     said = whole.moments["day",].filter(metric="CTR", term="value").sort("day")
     # 11-20: ada's three searches (one of them saw nothing), bob's, cyn 1 and 4, dan's first; ada,
     # bob and dan clicked. fay's is over nothing known. 11-21: bob 2 and dan's second, no click.
@@ -224,7 +228,7 @@ def test_classes_and_attributes_cut_where_they_are_known(
     classes = pl.DataFrame({"query_key": ["shoes", "lamp"], "class": ["feet", "light"]})
     cuts: list[Cut] = [("class",), ("device", "hour")]
     with open_engine() as engine:
-        found = gather(Selection(log, engine, classes=classes), [find("CTR")], cuts)
+        found = gather(Selection(log, engine=engine, classes=classes), [find("CTR")], cuts)
     by_class = found.moments["class",].filter(term="value").sort("class", nulls_last=True)
     # shoes: ada 1, clicked. lamp: bob's two, one clicked. The rest that saw something: ada 3,
     # cyn 1 and 4, dan's two, of which dan's first clicked.
@@ -251,7 +255,7 @@ def test_only_a_part(stored: ModuleType, tmp_path: Path) -> None:
     with open_engine() as opened:
 
         def asked(**how: Any) -> Evidence:
-            return gather(Selection(log, opened, classes=classes, **how), metrics, cuts)
+            return gather(Selection(log, engine=opened, classes=classes, **how), metrics, cuts)
 
         whole = asked()
         # What is left is what stands in the slices of all.
@@ -284,7 +288,9 @@ def test_duckdb_narrows_as_polars_does(stored: ModuleType, tmp_path: Path) -> No
         with open_engine(name) as engine:
             only = {"arm": "a", "device": "phone"}
             found = gather(
-                Selection(log, engine, only=only, first_hour=23, end_hour=24), [find("CTR")], [()]
+                Selection(log, engine=engine, only=only, first_hour=23, end_hour=24),
+                [find("CTR")],
+                [()],
             )
             made.append((found.moments[()].rows(), found.counts))
     assert made[0] == made[1]
@@ -309,6 +315,6 @@ def test_a_purchase_belongs_to_a_search_days_before_the_period(
     log = stored.store(tmp_path, frame)
     with open_engine() as engine:
         for within, lost in ((7 * DAY, 1), (DAY, 2)):
-            part = Selection(log, engine, Rules(purchase=within), 20_777, 20_777)
+            part = Selection(log, Rules(purchase=within), 20_777, 20_777, engine=engine)
             found = gather(part, METRICS, [()])
             assert found.counts["unattributed_purchases"] == lost

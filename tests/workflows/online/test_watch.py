@@ -322,7 +322,7 @@ def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
     rows.append({"user_id": "x", "kind": "click", "doc_id": "d", "time_us": (FRIDAY + 1) * DAY})
     log = log_of(rows)
     with open_engine("polars") as opened:
-        reader = WindowReader(Selection(log, opened))
+        reader = WindowReader(Selection(log, engine=opened))
         both = [find("SessionsPerUser"), find("ZeroResults")]
         [found] = reader.read([Window(FRIDAY, FRIDAY, 6, 12)], both, [()])
         [whole] = reader.read([Window(FRIDAY, FRIDAY)], both[1:], [()])

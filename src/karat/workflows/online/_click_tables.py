@@ -14,10 +14,9 @@ from karat.engines.frames.engine import Engine
 from karat.online.clicks.counts import Cells, Pages
 from karat.online.clicks.reduction import PAGE, Reduction
 from karat.online.evidence import shown as has_value
-from karat.online.rules import Rules
-from karat.tables.online.events import ATTRIBUTE, EventLog
-from karat.workflows.online.filters import Only, narrowed, tests_of
-from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
+from karat.workflows.online.evidence import Selection
+from karat.workflows.online.filters import narrowed
+from karat.workflows.online.reducers import FactsOf, Reformulations, facts_of
 
 Form = Literal["cells", "pages"]
 _AT_ONCE = 2_000_000  # rows that are merged
@@ -32,17 +31,6 @@ _TEXT = {
     "first_us": pl.min("first_us"),
     "last_us": pl.max("last_us"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which searches of a log to count."""
-
-    rules: Rules
-    first_day: int | None
-    last_day: int | None
-    only: Only
-    present: str | None = None  # an attribute that they must have
 
 
 @dataclass(frozen=True)
@@ -131,16 +119,20 @@ class ClickTables:
 
 
 def read_tables(
-    log: EventLog,
-    engine: Engine,
+    selection: Selection,
     reduction: Reduction,
-    asked: Asked,
     *,
     form: Form,
+    present: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ClickTables:
-    """The tables of a log, read in batches; by page, or by cell."""
-    scope, tests = _scope(log, reduction, asked)
+    """The tables of a log, read in batches; by page, or by cell.
+
+    ``present`` is a column that searches must have a value of.
+    """
+    log, engine = selection.log, selection.engine
+    needed = (present, reduction.value, reduction.presentation)
+    scope = selection.scope([each for each in needed if each], text=True, lists=True)
     seen = Reformulations()
     page = [*reduction.groups, *reduction.docs, "bits"]
     rows = _Sums(page if form == "pages" else reduction.cell, _SUMS_OF[form])
@@ -150,9 +142,9 @@ def read_tables(
     columns = [*scope.columns, "hits"]
     for events in engine.batches(log, columns, scope.since, scope.until):
         batch = facts_of(events.drop("hits"), engine, scope, seen)
-        searches = narrowed(batch.searches, tests)
-        if asked.present is not None:
-            searches = searches.filter(~has_value(ATTRIBUTE + asked.present, None))
+        searches = narrowed(batch.searches, selection.tests)
+        if present is not None:
+            searches = searches.filter(~has_value(present, None))
         counts = _added(batch, searches, events, engine, reduction, rows, spellings, form=form)
         del batch  # free the batch before the next is read
         for name, number in counts.items():
@@ -163,18 +155,6 @@ def read_tables(
     if progress is not None:
         progress(log.rows, log.rows)
     return ClickTables(reduction, rows.whole(), spellings.whole(), totals)
-
-
-def _scope(
-    log: EventLog, reduction: Reduction, asked: Asked
-) -> tuple[Scope, dict[str, tuple[str, str | int | None]]]:
-    tests = tests_of(log, asked.only, None)
-    needed = [column for column, _ in tests.values()]
-    needed += [] if asked.present is None else [ATTRIBUTE + asked.present]
-    needed += [each for each in (reduction.value, reduction.presentation) if each is not None]
-    attributes = tuple(dict.fromkeys(each for each in needed if each.startswith(ATTRIBUTE)))
-    days = (asked.first_day, asked.last_day)
-    return Scope(log, asked.rules, *days, attributes, text=True, lists=True), tests
 
 
 def _added(

@@ -25,8 +25,9 @@ from karat.reports.phrases.numbers import counted
 from karat.tables.days import day_number
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
-from karat.workflows.online._click_tables import Asked, ClickTables, read_tables
+from karat.workflows.online._click_tables import ClickTables, read_tables
 from karat.workflows.online.evaluate import event_log, no_events
+from karat.workflows.online.evidence import Selection
 from karat.workflows.online.filters import only_note
 
 Needs = Literal["cells", "pages"]
@@ -134,13 +135,14 @@ def _tables(log: EventLog, engine: Engine, needs: Needs, counting: Counting) -> 
         None if half_life is None else half_life / DAY,
         log.last_day or 0,
     )
-    if counting.present is not None:
-        _attribute(counting.present, log, "present")
+    present = None if counting.present is None else _attribute(counting.present, log, "present")
     only = counting.only or {}
     for name in only:
         _attribute(name, log, "only", ("arm", "day", "hour", "query"))
-    asked = Asked(counting.rules or Rules(), first, last, only, counting.present)
-    tables = read_tables(log, engine, reduction, asked, form=needs, progress=counting.progress)
+    selection = Selection(log, counting.rules or Rules(), first, last, engine=engine, only=only)
+    tables = read_tables(
+        selection, reduction, form=needs, present=present, progress=counting.progress
+    )
     if not tables.rows.height:
         _refuse_empty(tables, log, only)
     return tables

@@ -161,7 +161,7 @@ def evaluate(
     classes, notes = classes_of([*cuts, tuple(only)], queries)
     if health.period(log, first_day, last_day) is None:
         no_events(log, first_day, last_day)
-    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    part = Selection(log, rules, first_day, last_day, engine=engine, only=only, classes=classes)
     evidence = gather(part, needed(selected), [(), *cuts], progress)
     events = evidence.counts.get("events", 0)
     if not events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,43 +25,32 @@ from karat.online.evidence import (
     together,
 )
 from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
-from karat.online.rules import Rules
-from karat.tables.online.events import ATTRIBUTE, EventLog
+from karat.tables.online.events import ATTRIBUTE
 from karat.workflows.online.filters import Only, narrowed, tests_of
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, count, facts_of
 
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The part of a log that is evaluated, and by which rules."""
+@dataclass(frozen=True, kw_only=True)
+class Selection(Scope):
+    """The part of a log that is evaluated; clicks and sessions count on the day of their search."""
 
-    log: EventLog
     engine: Engine  # an open engine
-    rules: Rules = Rules()  # noqa: RUF009 - of sessions and searches; frozen
-    # The first and last local day, in days since 1970-01-01; None for all. Clicks and sessions
-    # count on the day of their search.
-    first_day: int | None = None
-    last_day: int | None = None
-    first_hour: int = 0  # first local hour of each day, 0 to 23
-    end_hour: int = 24  # end of the last local hour, 1 to 24
     # Only searches with these values, and their clicks, and sessions that begin with one;
     # `Evidence.counts` covers all
     only: Only | None = None
     classes: pl.DataFrame | None = None  # `query_key` and `class`, each query once; for `class`
-    starts: tuple[int, ...] = ()  # see `Scope.starts`
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, str | int | None]]:
         return tests_of(self.log, self.only or {}, self.classes)
 
-    def scope(self, attributes: Sequence[str] = (), *, text: bool = False) -> Scope:
-        """What to read for the filter and further columns of attributes."""
-        tested = (column for column, _ in self.tests.values() if column.startswith(ATTRIBUTE))
-        columns = tuple(dict.fromkeys((*attributes, *tested)))
-        days, hours = (self.first_day, self.last_day), (self.first_hour, self.end_hour)
-        return Scope(self.log, self.rules, *days, columns, text, *hours, self.starts)
+    def scope(self, columns: Sequence[str] = (), **more: Any) -> Scope:
+        """What to read for the filter and further columns, of which attributes are read."""
+        tested = (column for column, _ in self.tests.values())
+        names = [each for each in (*columns, *tested) if each.startswith(ATTRIBUTE)]
+        return replace(self, attributes=tuple(dict.fromkeys(names)), **more)
 
 
 def gather(
@@ -119,15 +108,15 @@ def _gathered(
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Evidence, pl.DataFrame]:
     """Evidence, and the rows of its counts."""
-    log, engine, classes = selection.log, selection.engine, selection.classes
+    log, engine = selection.log, selection.engine
     scope = selection.scope(attributes_of(cuts))
     seen = Reformulations()
-    table = None if classes is None else engine.table(classes)
+    table = None if selection.classes is None else engine.table(selection.classes)
     parts, counts = [], []
     done = 0
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
         batch = facts_of(events, engine, scope, seen)
-        part, counted = _reduced(batch, engine, metrics, cuts, table, selection.tests, scope.tags)
+        part, counted = _reduced(batch, selection, metrics, cuts, table)
         del batch  # free the batch before the next is read
         parts.append(part)
         counts.append(counted)
@@ -143,13 +132,12 @@ def _gathered(
 
 def _reduced(
     batch: FactsOf,
-    engine: Engine,
+    selection: Selection,
     metrics: Sequence[Metric],
     cuts: Sequence[Cut],
     classes: nw.LazyFrame[Any] | None,
-    tests: Mapping[str, tuple[str, str | int | None]],
-    tags: Sequence[str],
 ) -> tuple[Evidence, pl.DataFrame]:
+    engine, tests = selection.engine, selection.tests
     by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
     for name in TABLES:
@@ -187,6 +175,7 @@ def _reduced(
         cut: named(engine.collect(histograms.positions(tables["clicks"], columns[cut])), cut)
         for cut in cuts
     }
+    tags = selection.tags
     added = (count(name, tables[name], nw.len(), tags) for name in ("clicks", "sessions"))
     evidence = Evidence(
         {cut: moments.together(moment_frames[cut], cut) for cut in cuts},

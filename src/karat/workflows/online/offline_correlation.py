@@ -104,7 +104,7 @@ def against(
     cuts: list[Cut] = [QUERY, CLASS] if by is not None else [QUERY]
     latency = [] if why_unknown(registry.find(_LATENCY), log) else [registry.find(_LATENCY)]
     classes = classes if by is not None else None
-    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    part = Selection(log, rules, first_day, last_day, engine=engine, only=only, classes=classes)
     evidence = gather(part, [*ratios, *latency, EVERY_SEARCH], cuts, progress)
     online = Worlds(evidence, log, rules, ratios, of_key)
     rows = online.rows(offline, names, about, parts if by is not None else None)

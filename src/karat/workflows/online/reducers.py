@@ -82,7 +82,7 @@ class Scope:
     """The part of a log to compute facts of."""
 
     log: EventLog
-    rules: Rules  # rules of sessions and searches
+    rules: Rules = Rules()  # noqa: RUF009 - of sessions and searches; frozen
     first_day: int | None = None  # first local day of searches; None for all
     last_day: int | None = None  # last local day of searches; None for all
     attributes: tuple[str, ...] = ()  # columns of attributes to read

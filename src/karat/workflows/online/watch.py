@@ -224,7 +224,7 @@ def watch(
             absent=[each.label for each in absent],
             health=[too_few(latest_window, past, days, log)],
         )
-    reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
+    reader = WindowReader(Selection(log, rules, engine=engine, only=only, classes=classes))
     windows = [latest_window, *past]
     return _compared(blank, reader, windows, absent, chosen, cuts, allowed, progress)
 

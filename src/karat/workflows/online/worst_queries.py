@@ -124,7 +124,7 @@ def worst_queries(
     only = only or {}
     classes, notes = classes_of([cut, tuple(only)], queries)
     within: Cut = (*cut, "query")
-    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    part = Selection(log, rules, first_day, last_day, engine=engine, only=only, classes=classes)
     counted = pure.metrics(clicks=log.kinds.get("click", 0) > 0)
     evidence = gather(part, counted, [within], progress)
     frame = pure.wide(evidence.moments[within], within)
