@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -83,17 +84,32 @@ def count_clicks(log: Any, *, needs: Needs, **options: Any) -> dict[str | None, 
         InputError: the log cannot be read, or does not say which documents were shown.
     """
     counting = Counting(**options)
-    whole, strata = count_strata(log, needs, counting)
+    with open_log(log, counting) as (opened, notes):
+        whole, strata = count_strata(opened, needs, counting)
+    whole = replace(whole, notes=[*notes, *whole.notes])
     return {None: whole} if counting.by is None else strata
 
 
+@contextmanager
+def open_log(log: Any, counting: Counting) -> Iterator[tuple[EventLog | str | Path, list[str]]]:
+    """A log, imported once, and notes on its import, until the block ends.
+
+    A file in the research form is the log itself.
+    """
+    if isinstance(log, str | Path) and looks_like_pages(log):
+        yield log, []
+        return
+    with event_log(log, mapping=counting.mapping, timezone=counting.timezone) as opened:
+        yield opened
+
+
 def count_strata(
-    log: Any, needs: Needs, counting: Counting
+    log: EventLog | str | Path, needs: Needs, counting: Counting
 ) -> tuple[Counted, dict[str | None, Counted]]:
-    """Counts of a log, and of its searches with each value of ``counting.by``."""
+    """Counts of an open log, and of its searches with each value of ``counting.by``."""
     if not 1 <= counting.depth <= MOST:
         raise UsageError(f"the depth must be from 1 to {MOST}, got {counting.depth}")
-    if isinstance(log, str | Path) and looks_like_pages(log):
+    if not isinstance(log, EventLog):
         _refuse_options(log, counting)
         return _of_pages(log, needs, counting), {}
     if counting.presentation is not None and needs == "pages":
@@ -101,21 +117,16 @@ def count_strata(
             "models that read a page from the top do not support presentation",
             fix="use a model of cells, such as PBM, or leave it out",
         )
-    with (
-        event_log(log, mapping=counting.mapping, timezone=counting.timezone) as (events, imported),
-        open_engine(counting.engine, master=counting.master) as engine,
-    ):
-        tables = _tables(events, engine, needs, counting)
-        simulated = events.simulated
+    with open_engine(counting.engine, master=counting.master) as engine:
+        tables = _tables(log, engine, needs, counting)
     notes = [
-        *([NO_REAL_PEOPLE] if simulated else []),
-        *imported,
+        *([NO_REAL_PEOPLE] if log.simulated else []),
         *only_note(counting.only or {}),
         *_click_notes(tables),
     ]
-    whole = _counted(tables, needs, notes, simulated, counting.engine)
+    whole = _counted(tables, needs, notes, log.simulated, counting.engine)
     strata = {
-        value: _counted(part, needs, [], simulated, counting.engine)
+        value: _counted(part, needs, [], log.simulated, counting.engine)
         for value, part in (tables.by_value() if counting.by is not None else {}).items()
     }
     return whole, strata

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,6 @@ from typing import Any, Literal
 import polars as pl
 
 from karat.errors import InputError, UsageError
-from karat.formats.events.click_pages import looks_like_pages
 from karat.online.clicks.entry import ClickModel
 from karat.online.clicks.fitting import Evaluated, Fitted, evaluated, fit, propensities_of
 from karat.online.clicks.registry import MODELS, find
@@ -29,36 +27,18 @@ from karat.tables.online.clicks import (
 )
 from karat.tables.online.events import EventLog
 from karat.tables.records import shared
-from karat.workflows.online.click_counts import Counted, Counting, count_strata, needs_events
-from karat.workflows.online.evaluate import event_log
+from karat.workflows.online.click_counts import (
+    Counted,
+    Counting,
+    count_strata,
+    needs_events,
+    open_log,
+)
 
 INTERLEAVED = 300  # interleaved searches from which they have propensities
 _STRATA = 20  # values of an attribute that are fitted
 _WORST = 10  # queries that are reported
 _PAGES = 10  # of a query, below which its perplexity is chance
-
-
-@dataclass(frozen=True)
-class OpenLog:
-    """A log that can be counted several times."""
-
-    log: Any  # an EventLog, or the path of a file in the research form
-    notes: Sequence[str]  # of its import
-    counting: Counting
-
-    @property
-    def attributes(self) -> Sequence[str]:
-        return self.log.attributes if isinstance(self.log, EventLog) else ()
-
-
-@contextmanager
-def open_log(log: Any, counting: Counting) -> Iterator[OpenLog]:
-    """A log as ``count_strata`` takes it, imported once, until the block ends."""
-    if isinstance(log, str | Path) and looks_like_pages(log):
-        yield OpenLog(log, [], counting)
-        return
-    with event_log(log, mapping=counting.mapping, timezone=counting.timezone) as (events, notes):
-        yield OpenLog(events, notes, replace(counting, mapping=None, timezone=None))
 
 
 def models(name: str | None = None) -> list[ClickModel]:
@@ -129,10 +109,10 @@ def fit_clicks(
         timezone=timezone,
         progress=progress,
     )
-    with open_log(log, counting) as opened:
-        whole, strata = count_strata(opened.log, entry.needs, replace(opened.counting, by=by))
-        random, random_notes = propensities(opened, shuffled)
-        notes = [*opened.notes, *whole.notes, *random_notes]
+    with open_log(log, counting) as (opened, imported):
+        whole, strata = count_strata(opened, entry.needs, replace(counting, by=by))
+        random, random_notes = propensities(opened, counting, shuffled)
+        notes = [*imported, *whole.notes, *random_notes]
     started = time.perf_counter()
     fitted = fit(entry.name, whole.counts, compat=compat == "pyclick")
     seconds = time.perf_counter() - started
@@ -155,26 +135,26 @@ def fit_clicks(
 
 
 def propensities(
-    opened: OpenLog, randomised: tuple[str, str] | None
+    log: EventLog | str | Path, counting: Counting, randomised: tuple[str, str] | None
 ) -> tuple[Propensities | None, list[str]]:
     """Examination from traffic in random order, else from interleaved traffic; and notes.
 
     Args:
-        opened: The log.
+        log: The log, open.
+        counting: What to count of it.
         randomised: Attribute and value of searches in random order.
     """
     source: PropensitySource = "interleaved" if randomised is None else "randomised"
-    counting = opened.counting
     if randomised is not None:
-        if not isinstance(opened.log, EventLog):
-            raise needs_events("randomised", opened.log)
+        if not isinstance(log, EventLog):
+            raise needs_events("randomised", log)
         counting = replace(counting, only={**(counting.only or {}), randomised[0]: randomised[1]})
-    elif TEAMS in opened.attributes:
+    elif isinstance(log, EventLog) and TEAMS in log.attributes:
         counting = replace(counting, present=TEAMS)
     else:
         return None, []
     try:
-        counted, _ = count_strata(opened.log, "cells", counting)
+        counted, _ = count_strata(log, "cells", counting)
         if randomised is None and counted.pages < INTERLEAVED:
             return None, [f"{counted.pages:,} interleaved searches are too few for propensities"]
         found = propensities_of(counted.counts, source)  # type: ignore[arg-type]
@@ -203,8 +183,8 @@ def _held_out(log: Any, entry: ClickModel, counting: Counting) -> Counted:
     counting = replace(counting, first=None, last=None)
     if isinstance(log, EventLog) or (isinstance(log, str | Path) and Path(log).is_dir()):
         counting = replace(counting, mapping=None, timezone=None)  # it is imported already
-    with open_log(log, counting) as opened:
-        return count_strata(opened.log, entry.needs, opened.counting)[0]
+    with open_log(log, counting) as (opened, _):
+        return count_strata(opened, entry.needs, counting)[0]
 
 
 def _result(

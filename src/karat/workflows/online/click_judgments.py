@@ -25,8 +25,8 @@ from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, Examination, PropensitySource
 from karat.tables.provenance import CutPoints
 from karat.tables.records import shared
-from karat.workflows.online.click_counts import Counted, Counting, count_strata
-from karat.workflows.online.click_fit import named_value, open_log, propensities
+from karat.workflows.online.click_counts import Counted, Counting, count_strata, open_log
+from karat.workflows.online.click_fit import named_value, propensities
 
 if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
@@ -94,11 +94,12 @@ def click_relevance(
     entry = None if naive else judging_model(model, randomised)
     needs = "cells" if entry is None else entry.needs
     found, notes = None, list[str]()
-    with open_log(log, Counting(half_life_us=half_life_us, **options)) as opened_log:
-        counted, _ = count_strata(opened_log.log, needs, opened_log.counting)
+    counting = Counting(half_life_us=half_life_us, **options)
+    with open_log(log, counting) as (opened_log, imported):
+        counted, _ = count_strata(opened_log, needs, counting)
         if entry is not None and entry.name == "PBM":
-            found, notes = propensities(opened_log, named_value(randomised))
-        notes = [*opened_log.notes, *counted.notes, *notes]
+            found, notes = propensities(opened_log, counting, named_value(randomised))
+        notes = [*imported, *counted.notes, *notes]
     if entry is None:
         cells = counted.counts.cells() if isinstance(counted.counts, Pages) else counted.counts
         frame = grading.naive(cells)

@@ -24,7 +24,7 @@ from karat.tables.records import record_of, shared
 from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.click_agreement import queue_opposing
 from karat.workflows.online.click_counts import Counting, count_clicks
-from karat.workflows.online.click_fit import OpenLog, compared, propensities
+from karat.workflows.online.click_fit import compared, propensities
 from karat.workflows.online.click_judgments import (
     ClickRelevance,
     click_relevance,
@@ -133,7 +133,7 @@ def _fits(log: EventLog, progress: Watch) -> dict[str, Any]:
     read = partial(progress, _READING)
     whole = count_clicks(log, needs="pages", progress=read)[None]
     own = fit(MODELS[0], whole.counts)
-    random, _ = propensities(OpenLog(log, [], Counting(progress=read)), None)
+    random, _ = propensities(log, Counting(progress=read), None)
     random = compared(random, own)
     (first, last), later = _days(log)
     train = test = whole
