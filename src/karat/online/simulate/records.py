@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.online.rules import DAY, SECOND
-from karat.online.simulate.behaviours import PAGE, STATUSES, Habits
+from karat.online.simulate.behaviours import OK, PAGE, STATUSES, Habits
 from karat.online.simulate.population import DEVICES, Population, Visits
 from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.tasks import TILL, Needs, Requests
@@ -129,56 +129,65 @@ def robots(
     arm = (who % len(shelf.arms)).astype(np.int8)
     found = shelf.found[arm, query, OWN, :PAGE]
     mark = people.mark
-    return pl.DataFrame(
-        {
-            "kind": pl.Series(["search"], dtype=pl.String).new_from_index(0, count),
-            "action": pl.Series(["search"], dtype=pl.String).new_from_index(0, count),
-            "time_us": start[of] // 1000 * 1000 + number * SECOND,
-            "user_id": _numbered(f"{mark}-robot", who),
-            "session_id": _numbered(f"{mark}-r", of),
-            "query_id": _numbered(f"{mark}-b", np.arange(count)),
-            "query": shelf.texts.gather(query * len(WORDINGS) + OWN),
-            "hits": _hits(shelf, found),
-            "returned": (found >= 0).sum(axis=1).astype(np.int32),
-            "total_hits": shelf.matched[arm, query, OWN].astype(np.int64),
-            "raw_hits": shelf.raw[arm, query, OWN].astype(np.int64),
-            "filtered": np.zeros(count, bool),
-            "page": np.ones(count, np.int32),
-            "status": pl.Series(["ok"], dtype=pl.String).new_from_index(0, count),
-            "latency_us": (90_000 * np.exp(0.4 * rng.standard_normal(count))).astype(np.int64),
-            "arm": _names(shelf.arms, arm),
-            "bot": np.ones(count, bool),
-            "attribute_simulated": pl.Series(["true"], dtype=pl.String).new_from_index(0, count),
-            **{f"attribute_{n}": values.gather(query) for n, values in shelf.attributes.items()},
-        }
+    return _asked(
+        shelf,
+        query * len(WORDINGS) + OWN,
+        found,
+        action=pl.repeat("search", count, eager=True),
+        time_us=start[of] // 1000 * 1000 + number * SECOND,
+        user_id=_numbered(f"{mark}-robot", who),
+        session_id=_numbered(f"{mark}-r", of),
+        query_id=_numbered(f"{mark}-b", np.arange(count)),
+        total_hits=shelf.matched[arm, query, OWN].astype(np.int64),
+        raw_hits=shelf.raw[arm, query, OWN].astype(np.int64),
+        latency_us=(90_000 * np.exp(0.4 * rng.standard_normal(count))).astype(np.int64),
+        arm=_names(shelf.arms, arm),
+        bot=np.ones(count, bool),
+        attribute_simulated=pl.repeat("true", count, eager=True),
+        **{f"attribute_{n}": values.gather(query) for n, values in shelf.attributes.items()},
     )
+
+
+def _asked(
+    shelf: Shelf, text: NDArray[np.integer], found: NDArray[np.int32], **columns: object
+) -> pl.DataFrame:
+    """Searches, unless columns say otherwise answered ones for a first page, without a filter."""
+    size = len(text)
+    searches = {
+        "kind": pl.repeat("search", size, eager=True),
+        "time_us": columns["time_us"],
+        "query": shelf.texts.gather(text),
+        "hits": _hits(shelf, found),
+        "returned": (found >= 0).sum(axis=1).astype(np.int32),
+        "total_hits": columns["total_hits"],
+        "raw_hits": columns["raw_hits"],
+        "filtered": np.zeros(size, bool),
+        "page": np.ones(size, np.int32),
+        "status": pl.repeat("ok", size, eager=True),
+    }
+    return pl.DataFrame(searches | columns)
 
 
 def _searches(made: Made) -> pl.DataFrame:
     requests = made.requests
     size = len(requests.need)
-    query = made.needs.query[requests.need]
-    done = requests.status == 0
-    returned = pl.Series((requests.found >= 0).sum(axis=1).astype(np.int32))
-    answered = pl.Series(done)
-    return pl.DataFrame(
-        {
-            "row": np.arange(size),
-            "stroke": np.zeros(size, np.int64),
-            "kind": pl.Series(["search"], dtype=pl.String).new_from_index(0, size),
-            "time_us": made.asked,
-            "query": made.shelf.texts.gather(query * len(WORDINGS) + requests.wording),
-            "hits": _hits(made.shelf, requests.found),
-            "returned": returned,
-            "total_hits": requests.matched,
-            "raw_hits": requests.raw,
-            "filtered": requests.filtered,
-            "page": requests.page.astype(np.int32),
-            "status": _names(STATUSES, requests.status),
-            "latency_us": requests.latency_us,
-        }
-    ).with_columns(
-        # A request that failed found nothing that anybody knows of.
+    searches = _asked(
+        made.shelf,
+        made.needs.query[requests.need] * len(WORDINGS) + requests.wording,
+        requests.found,
+        row=np.arange(size),
+        stroke=np.zeros(size, np.int64),
+        time_us=made.asked,
+        total_hits=requests.matched,
+        raw_hits=requests.raw,
+        filtered=requests.filtered,
+        page=requests.page.astype(np.int32),
+        status=_names(STATUSES, requests.status),
+        latency_us=requests.latency_us,
+    )
+    # A request that failed found nothing that anybody knows of.
+    answered = pl.Series(requests.status == OK)
+    return searches.with_columns(
         pl.when(answered).then(pl.col("hits", "returned", "total_hits", "raw_hits"))
     )
 
@@ -190,38 +199,22 @@ def _keystrokes(made: Made, rng: np.random.Generator) -> pl.DataFrame:
     number = np.arange(len(row)) - np.repeat(
         np.cumsum(requests.strokes) - requests.strokes, requests.strokes
     )
-    query = made.needs.query[requests.need[row]]
     nothing = rng.random(len(row)) < 0.25
-    found = np.where(nothing[:, None], -1, requests.found[row])
-    size = len(row)
     matched = np.where(nothing, 0, requests.matched[row])
-    part = (number + 1) / (requests.strokes[row] + 1)
-    return (
-        pl.DataFrame(
-            {
-                "row": row,
-                "stroke": number + 1,
-                "kind": pl.Series(["search"], dtype=pl.String).new_from_index(0, size),
-                "time_us": made.begin[row] + number * requests.stroke_us[row],
-                "query": made.shelf.texts.gather(query * len(WORDINGS) + requests.wording[row]),
-                "hits": _hits(made.shelf, found),
-                "returned": (found >= 0).sum(axis=1).astype(np.int32),
-                "total_hits": matched,
-                "raw_hits": matched,
-                "filtered": np.zeros(size, bool),
-                "page": np.ones(size, np.int32),
-                "status": pl.Series(["ok"], dtype=pl.String).new_from_index(0, size),
-                "latency_us": requests.latency_us[row],
-                "part": part,
-            }
-        )
-        .with_columns(
-            query=pl.col("query").str.slice(
-                0, (pl.col("query").str.len_chars() * pl.col("part")).ceil().cast(pl.Int64)
-            )
-        )
-        .drop("part")
+    searches = _asked(
+        made.shelf,
+        made.needs.query[requests.need[row]] * len(WORDINGS) + requests.wording[row],
+        np.where(nothing[:, None], -1, requests.found[row]),
+        row=row,
+        stroke=number + 1,
+        time_us=made.begin[row] + number * requests.stroke_us[row],
+        total_hits=matched,
+        raw_hits=matched,
+        latency_us=requests.latency_us[row],
     )
+    part = pl.Series((number + 1) / (requests.strokes[row] + 1))
+    typed = (pl.col("query").str.len_chars() * part).ceil().cast(pl.Int64)
+    return searches.with_columns(query=pl.col("query").str.slice(0, typed))
 
 
 def _on(
@@ -235,7 +228,7 @@ def _on(
     columns: dict[str, object] = {
         "row": row.astype(np.int64),
         "stroke": np.zeros(len(row), np.int64),
-        "kind": pl.Series([kind], dtype=pl.String).new_from_index(0, len(row)),
+        "kind": pl.repeat(kind, len(row), eager=True),
         "time_us": time,
     }
     if place is not None:

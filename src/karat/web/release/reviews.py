@@ -12,6 +12,7 @@ from fastapi import APIRouter, Response
 
 from karat.errors import KaratError, UsageError
 from karat.reports.release.review import Section, sections, title
+from karat.tables.days import day_text
 from karat.tables.online.watch import Watched
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import ComparisonRow
@@ -23,7 +24,7 @@ from karat.web.framework.pages import Page, redirect, show
 from karat.web.offline.stored_comparisons import axes, look
 from karat.web.online.log import find_or_compute
 from karat.web.online.watch import watched_of
-from karat.workflows.online.log_requests import log_of, watch_of_day
+from karat.workflows.online.log_requests import log_of, watch_of
 from karat.workflows.online.slices import GOLDEN
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release.stored_reviews import Reviewing
@@ -87,10 +88,11 @@ def _usual(call: Call, row: ComparisonRow, program: bool | None) -> tuple[Watche
     names = [prefix + name for name in row.settings["by"] for prefix in ("", GOLDEN)]
     try:
         log = log_of(call.site.workspace)
-        day = last_whole_day(log)
+        day = day_text(last_whole_day(log))
         for name in (*names, ""):
             with suppress(UsageError):  # the log does not have this attribute
-                asked, _ = watch_of_day(call.site.workspace, log, day, name)
+                by = [name] if name else []
+                asked, _ = watch_of(call.site.workspace, log, "1d", day, by)
                 break
         answer = find_or_compute(call, log, asked, program=program)
     except KaratError:

@@ -13,7 +13,7 @@ from karat.online.causes import Grouped, grouped
 from karat.online.evidence import Cut
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.onset import Counted, onset
-from karat.online.watch import Reading, Series, Window, contributions, unit_variances
+from karat.online.watch import Series, Window, contributions, unit_variances
 from karat.tables.days import day_text
 from karat.tables.online.watch import Cause, Change, Explained, Onset
 from karat.workflows.online.worst_queries import query_spellings
@@ -136,9 +136,19 @@ def _with_onsets(
             for frame in frames[tuple(lead.slice)]
         ]  # fmt: skip
         hours = list(_hours(counted, stretches, window))
+        begin = f"{day_text(window.first_day)} {window.first_hour:02}:00"
         key = (lead.metric, tuple(lead.slice.items()))
         past = [read.readings[key] for read in before if key in read.readings]
-        return _onset(hours, mine.readings[key], past, metrics[lead.metric], lead, window)
+        series = Series(metrics[lead.metric], lead.slice, mine.readings[key], past)
+        usual, now = unit_variances(series)
+        return onset(
+            hours,
+            next(at for at, hour in enumerate(hours) if hour.start >= begin),
+            sign=1 if lead.direction == "lower" else -1,
+            usual=usual,
+            now=now,
+            share=lead.unit == "share",
+        )
 
     return [replace(each, onset=dated(each)) if each in timed else each for each in causes]
 
@@ -160,23 +170,3 @@ def _hours(
             )
             start = f"{day_text(stretches[0].first_day + day)} {hour:02}:00"
             yield Counted(start, over[0], of[0], sum(over[1:]), sum(of[1:]))
-
-
-def _onset(
-    hours: Sequence[Counted],
-    now: Reading,
-    before: Sequence[Reading],
-    metric: Metric,
-    lead: Change,
-    window: Window,
-) -> Onset:
-    usual, current = unit_variances(Series(metric, lead.slice, now, before))
-    begin = f"{day_text(window.first_day)} {window.first_hour:02}:00"
-    return onset(
-        hours,
-        next(at for at, hour in enumerate(hours) if hour.start >= begin),
-        sign=1 if lead.direction == "lower" else -1,
-        usual=usual,
-        now=current,
-        share=lead.unit == "share",
-    )

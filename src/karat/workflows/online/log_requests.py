@@ -303,13 +303,6 @@ class Watching(LogRequest):
         return answer
 
 
-def watch_of_day(
-    workspace: Workspace, log: EventLog, day: int, by: str
-) -> tuple[Watching, list[str]]:
-    """The watch of a day (since 1970-01-01), and notes on its slices; see ``watch_of``."""
-    return watch_of(workspace, log, "1d", day_text(day), [by] if by else ())
-
-
 def watch_of(
     workspace: Workspace, log: EventLog, window: str, until: str, by: Sequence[str]
 ) -> tuple[Watching, list[str]]:
