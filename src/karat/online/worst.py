@@ -155,7 +155,7 @@ def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:
 
 
 def interval(
-    failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
+    failed: float, searches: float, users: float, prior: Prior
 ) -> tuple[float, float] | None:
     """The 95 % interval of a query's share of failed searches, by quantiles of a beta distribution.
 
@@ -164,7 +164,6 @@ def interval(
         searches: Searches, above 0.
         users: Number of users.
         prior: The prior of all queries.
-        confidence: Of the interval.
 
     Returns:
         None if the prior has no variance and so there is no distribution.
@@ -174,8 +173,7 @@ def interval(
     own = failed / searches
     a = users * own + prior.strength * prior.mean
     b = users * (1 - own) + prior.strength * (1 - prior.mean)
-    edge = (1 - confidence) / 2
-    return _beta_quantile(edge, a, b), _beta_quantile(1 - edge, a, b)
+    return _beta_quantile(0.025, a, b), _beta_quantile(0.975, a, b)
 
 
 def _beta_quantile(probability: float, a: float, b: float) -> float:

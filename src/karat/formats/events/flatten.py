@@ -178,5 +178,4 @@ class Flat:
 
     def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
         """Count rows of which something is left out or changed, with the first such value."""
-        places = self.frame[LINE].filter(rows).head(3)
-        self.tally.change(what, places, int(rows.sum()), first)
+        self.tally.change(what, self.frame[LINE].filter(rows), first)

@@ -60,9 +60,8 @@ class Names:
 def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
     """JSON Lines as frames of text with ``LINE``; raises InputError on damaged compression."""
     for chunk in lines(source):
-        if chunk.long:
-            tally.rows += len(chunk.long)
-            tally.drop(TOO_LONG, chunk.long, len(chunk.long))
+        tally.rows += len(chunk.long)
+        tally.drop(TOO_LONG, chunk.long)
         if chunk.data.strip():
             yield _frame(chunk, tally, names)
 
@@ -124,8 +123,8 @@ def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names
         else:
             no_text.append(number)
             tally.encoding = tally.encoding or encoding_of(raw)
-    tally.drop(NO_JSON, wrong, len(wrong))
-    tally.drop(NO_TEXT, no_text, len(no_text))
+    tally.drop(NO_JSON, wrong)
+    tally.drop(NO_TEXT, no_text)
     return _table(found, names)
 
 
@@ -155,7 +154,7 @@ def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
         if is_object(row, text):
             held.append((number, row))
         else:
-            tally.drop(NO_JSON, [number], 1)
+            tally.drop(NO_JSON, [number])
         if len(held) >= _AT_ONCE:
             yield _table(held, names)
             held = []

@@ -182,9 +182,8 @@ def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
     names: list[str] = []
     separator = ","
     for chunk in lines(source):
-        if chunk.long:
-            tally.rows += len(chunk.long)
-            tally.drop(TOO_LONG, chunk.long, len(chunk.long))
+        tally.rows += len(chunk.long)
+        tally.drop(TOO_LONG, chunk.long)
         data, first = chunk.data, chunk.first
         if not names:
             head, _, data = data.partition(b"\n")
@@ -274,7 +273,7 @@ def _cell_by_cell(
             continue
         rows.append([cell or None for cell in cells])
         numbers.append(number)
-    tally.drop(UNEVEN, uneven, len(uneven))
-    tally.drop(NO_TEXT, no_text, len(no_text))
+    tally.drop(UNEVEN, uneven)
+    tally.drop(NO_TEXT, no_text)
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
     return frame.with_columns(pl.Series(LINE, numbers, dtype=pl.UInt32))

@@ -225,8 +225,8 @@ def _without(table: pl.DataFrame, tally: Tally, reading: Reading) -> pl.DataFram
     why = table.select(reason.alias("why"))["why"]
     if why.null_count() == table.height:
         return table
-    for name, count in why.drop_nulls().value_counts().sort("why").iter_rows():
-        tally.drop(name, table[LINE].filter((why == name).fill_null(value=False)).head(3), count)
+    for name in why.drop_nulls().unique().sort():
+        tally.drop(name, table[LINE].filter((why == name).fill_null(value=False)))
     return table.filter(why.is_null())
 
 

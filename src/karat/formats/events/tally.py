@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 
 def by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -37,26 +38,21 @@ class Tally:
     accepted: int = 0
     encoding: tuple[str, str] | None = None
 
-    def drop(self, reason: str, places: Iterable[int], count: int) -> None:
-        if count:
-            self.dropped[reason] += count
+    def drop(self, reason: str, places: Collection[int]) -> None:
+        if len(places):
+            self.dropped[reason] += len(places)
             self._place(reason, places)
 
-    def change(
-        self, what: str, places: Iterable[int], count: int, first: str | None = None
-    ) -> None:
-        if count:
-            if first is not None:
-                self.firsts.setdefault(what, first)
-            self.changed[what] += count
-            self._place(what, places)
+    def change(self, what: str, places: Collection[int], first: str | None = None) -> None:
+        if first is not None:
+            self.firsts.setdefault(what, first)
+        self.changed[what] += len(places)
+        self._place(what, places)
 
     def _place(self, reason: str, places: Iterable[int]) -> None:
         examples = self.examples.setdefault(reason, [])
-        for place in places:
-            if len(examples) >= EXAMPLES:
-                break
-            examples.append(f"{self.file}, {self.unit} {place}")
+        more = islice(places, EXAMPLES - len(examples))
+        examples += [f"{self.file}, {self.unit} {place}" for place in more]
 
     def add(self, other: Tally) -> None:
         """Add the counts of another file."""

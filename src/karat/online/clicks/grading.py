@@ -106,9 +106,7 @@ def by_grade(grades: pl.DataFrame, points: CutPoints) -> list[GradeCount]:
     ]
 
 
-def rated_by_ctr(
-    grades: pl.DataFrame, most: int = _EXAMPLES
-) -> tuple[list[RatedByCtr], list[RatedByCtr]]:
+def rated_by_ctr(grades: pl.DataFrame) -> tuple[list[RatedByCtr], list[RatedByCtr]]:
     """Pairs of ``graded``, by ``query_id``, that raw click rates overrate and underrate most.
 
     Raw rates are of documents where they were shown, so the relevance is first scaled to the mean
@@ -130,8 +128,8 @@ def rated_by_ctr(
     under = rows.filter(before > after, pl.col("excess") < 0)
     order = ["excess", "query_id", "doc_id"]
     return (
-        _rated(over.sort(order, descending=[True, False, False]).head(most)),
-        _rated(under.sort(order).head(most)),
+        _rated(over.sort(order, descending=[True, False, False]).head(_EXAMPLES)),
+        _rated(under.sort(order).head(_EXAMPLES)),
     )
 
 

@@ -13,8 +13,6 @@ from karat.online.rules import DAY, MINUTE, SECOND
 from karat.online.simulate._truth import Truth, tell
 from karat.online.simulate.behaviours import Behaviour, Break, Habits, PositionBased
 from karat.online.simulate.population import (
-    HOURS,
-    WEEKDAYS,
     Population,
     Visits,
     choose,
@@ -50,8 +48,6 @@ def simulate(
     behaviour: Behaviour | None = None,
     habits: Habits | None = None,
     breaks: Sequence[Break] = (),
-    weekdays: Sequence[float] = WEEKDAYS,
-    hours: Sequence[float] = HOURS,
 ) -> Simulated:
     """Let people search for some days.
 
@@ -65,14 +61,12 @@ def simulate(
         behaviour: How they click; by default position-based.
         habits: What else they do.
         breaks: Planted changes.
-        weekdays: Weights of Monday … Sunday.
-        hours: Weights of the hours of a day (UTC).
     """
     behaviour = behaviour if behaviour is not None else PositionBased()
     habits = habits if habits is not None else Habits()
     if isinstance(people, int):
         people = populate(people, len(shelf.arms), rng)
-    visits = plan_visits(people, first_day, days, sessions, rng, weekdays=weekdays, hours=hours)
+    visits = plan_visits(people, first_day, days, sessions, rng)
     size = len(visits.user)
     # Needs of each session: 1 and more with a falling chance, the mean as it should be.
     tasks = np.minimum(rng.geometric(1 / max(habits.tasks, 1.0), size), 8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ WEEKDAYS = (1.15, 1.2, 1.2, 1.15, 1.0, 0.65, 0.65)
 HOURS = (1, 1, 1, 1, 1, 2, 3, 6, 10, 13, 14, 13, 11, 13, 14, 13, 12, 10, 8, 7, 6, 5, 3, 2)
 """How much is searched in the hours from 0 to 23 (UTC), in any unit."""
 DEVICES = ("desktop", "phone")
+PHONES = 0.35  # share of users on a phone
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ def populate(
     tail: float = 1.5,
     instant: float = 0.25,
     hides: float = 0.6,
-    phones: float = 0.35,
 ) -> Population:
     """Users whose activity follows a Pareto law, so that few of them do much of all there is.
 
@@ -51,7 +50,6 @@ def populate(
             least.
         instant: Share of users whose page searches while they type.
         hides: Share of users whose browser says when a page is left.
-        phones: Share of users on a phone.
     """
     mark = f"sim-{rng.integers(1 << 32):08x}"
     if isinstance(users, int):
@@ -61,7 +59,7 @@ def populate(
         users.rename("user_id"),
         np.minimum(1 + rng.pareto(tail, size), 200.0),
         rng.integers(0, arms, size).astype(np.int8),
-        (rng.random(size) < phones).astype(np.int8),
+        (rng.random(size) < PHONES).astype(np.int8),
         rng.random(size) < instant,
         rng.random(size) < hides,
         mark,
@@ -83,9 +81,6 @@ def plan_visits(
     days: int,
     sessions: float,
     rng: np.random.Generator,
-    *,
-    weekdays: Sequence[float] = WEEKDAYS,
-    hours: Sequence[float] = HOURS,
 ) -> Visits:
     """When who comes: Poisson counts by day, hours by their weights, users by their activity.
 
@@ -95,15 +90,13 @@ def plan_visits(
         days: How many days.
         sessions: Expected sessions on a mean day.
         rng: Draws.
-        weekdays: Weights of Monday … Sunday.
-        hours: Weights of the hours of a day (UTC).
     """
-    of_day = np.asarray(weekdays, np.float64)
+    of_day = np.asarray(WEEKDAYS, np.float64)
     # 1970-01-01 was a Thursday: 3 in days from Monday.
     factor = of_day[(first_day + np.arange(days) + 3) % 7] / of_day.mean()
     day = np.repeat(np.arange(days), rng.poisson(sessions * factor))
     size = len(day)
-    hour = choose(np.asarray(hours, np.float64), size, rng)
+    hour = choose(np.asarray(HOURS, np.float64), size, rng)
     start = (first_day + day) * DAY + hour * HOUR + rng.integers(0, HOUR, size)
     user = choose(people.activity, size, rng)
     order = np.lexsort((start, user))

@@ -110,21 +110,27 @@ def _agreement(
     rel: float,
 ) -> ClickAgreement:
     kind = weights_named(weights or "quadratic")
-    people = qrels.frame.filter(pl.col("grade") >= 0)
-    known = None if queries is None else queries.frame
-    if by is not None and (known is None or by not in known.columns):
+    if by is not None and (queries is None or by not in queries.frame.columns):
         names = [] if queries is None else list(queries.attributes)
         raise UsageError(
             f"queries have no attribute {by!r}",
             nearest=nearest(by, names, 1),
             fix=f"one of {', '.join(names)}" if names else "--queries FILE, in Python queries=FILE",
         )
-    if known is not None:
-        more = [pl.col("text")] if "text" in known.columns else []
-        more += [pl.col(by).alias("class")] if by is not None else []
-        people = people.join(known.select("query_id", *more), on="query_id", how="left")
-    found = agreement(clicks, people, origin, weights=kind, by=by, rel=rel)
+    found = agreement(
+        clicks, graded_by_people(qrels, queries, by), origin, weights=kind, by=by, rel=rel
+    )
     return replace(found, notes=list(_notes(found)))
+
+
+def graded_by_people(qrels: Qrels, queries: Queries | None, by: str | None = None) -> pl.DataFrame:
+    """People's grades with the texts of their queries, and an attribute of these as ``class``."""
+    people = qrels.frame.filter(pl.col("grade") >= 0)
+    if queries is None:
+        return people
+    more = [pl.col("text")] if "text" in queries.frame.columns else []
+    more += [pl.col(by).alias("class")] if by is not None else []
+    return people.join(queries.frame.select("query_id", *more), on="query_id", how="left")
 
 
 def _notes(found: ClickAgreement) -> Iterator[str]:

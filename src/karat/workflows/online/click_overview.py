@@ -22,7 +22,7 @@ from karat.tables.online.clicks import ClickJudgments, ClickOrigin, ClickOvervie
 from karat.tables.online.events import EventLog
 from karat.tables.records import record_of, shared
 from karat.workflows.offline.stages import Watch, unwatched
-from karat.workflows.online.click_agreement import queue_opposing
+from karat.workflows.online.click_agreement import graded_by_people, queue_opposing
 from karat.workflows.online.click_counts import Counting, count_clicks
 from karat.workflows.online.click_fit import compared, propensities
 from karat.workflows.online.click_judgments import (
@@ -116,10 +116,7 @@ class FromClicks(LogRequest):
             known = judged(self.workspace)
         except InputError:
             return None
-        frame, queries = known.qrels.frame.filter(pl.col("grade") >= 0), known.queries.frame
-        if "text" not in queries.columns:
-            return frame
-        return frame.join(queries.select("query_id", "text"), on="query_id", how="left")
+        return graded_by_people(known.qrels, known.queries)
 
 
 def _read_relevance(stored: Artifact) -> ClickRelevance:
