@@ -467,11 +467,7 @@ class Effects:
         frame = self._evidence.histograms[cut].filter(pl.col("name") == compute.name)
         for name, value in zip(cut, part, strict=True):
             frame = frame.filter(pl.col(name).eq_missing(value))
-        up_to = compute.up_to
-        if compute.statistic == "restricted_mean":
-            first = compute.name == "first_click"
-            up_to = self._rules.first_click_mean if first else self._rules.dwell_mean
-        statistic = Statistic(compute.statistic, compute.level, up_to)
+        statistic = Statistic.of(compute, self._rules)
         unit = 1e3 if metric.unit == "milliseconds" else 1e6
         values: list[float] = []
         drawn = []

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from karat.online.metrics.entry import Distribution
+from karat.online.rules import Rules
 from karat.stats.bucket_resampling import Draws, percentile_interval
 from karat.tables.online.evaluation import OnlineState
 
@@ -84,11 +86,17 @@ _ROWS = 32  # bins per block of draws: as above
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A statistic of a distribution: fields as in ``Distribution``."""
+    """A statistic of a distribution."""
 
-    kind: Literal["mean", "median", "restricted_mean", "quantile"]
-    level: float | None = None
-    up_to: int | None = None
+    kind: Literal["mean", "median", "restricted_mean", "quantile"]  # as in `Distribution`
+    level: float = 0.5  # of a quantile, from 0 to 1
+    up_to: int = 0  # of a restricted mean, in microseconds
+
+    @classmethod
+    def of(cls, compute: Distribution, rules: Rules) -> Statistic:
+        """The statistic of a metric; the rules limit restricted means."""
+        up_to = rules.first_click_mean if compute.name == "first_click" else rules.dwell_mean
+        return cls(compute.statistic, compute.level or 0.5, up_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +190,8 @@ class Times:
         if statistic.kind == "mean":
             return self._naive_mean(draws)
         if statistic.kind == "restricted_mean":
-            assert statistic.up_to is not None
             return self._restricted(statistic.up_to, draws)
-        level = 0.5 if statistic.level is None else statistic.level
-        return self._quantile(level, draws)
+        return self._quantile(statistic.level, draws)
 
     def _naive_mean(self, draws: Draws) -> Estimate:
         if not self.without_end:
@@ -245,15 +251,13 @@ class Times:
                 means = (weights @ self._sums) / (weights @ self._events.of_buckets)
             return float(self._sums.sum() / max(self.without_end, 1)), means
         if statistic.kind == "restricted_mean":
-            assert statistic.up_to is not None
             ends = [
                 np.mean(restricted_mean(self._times, curves, last, statistic.up_to), axis=0)
                 for last, curves in self._curves(draws)
             ]
             whole = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
             return float(np.mean(whole)), np.concatenate(ends)
-        level = 0.5 if statistic.level is None else statistic.level
-        return self.quantile(level), self._quantiles(level, weights)
+        return self.quantile(statistic.level), self._quantiles(statistic.level, weights)
 
     def _quantiles(self, level: float, weights: Floats) -> Floats:
         """A quantile in each draw; infinite if it is not reached.

@@ -237,12 +237,8 @@ class _Tables:
         if times is None:
             reason = f"no {_WITHOUT[compute.name]}"
             return _row(metric, values, state="none", reason=reason)
-        up_to = compute.up_to
-        if compute.statistic == "restricted_mean":
-            first = compute.name == "first_click"
-            up_to = self.rules.first_click_mean if first else self.rules.dwell_mean
         unit = 1e3 if metric.unit == "milliseconds" else 1e6  # microseconds in it
-        result = times.read(Statistic(compute.statistic, compute.level, up_to), self.draws)
+        result = times.read(Statistic.of(compute, self.rules), self.draws)
         counted = self.moments.get((part, counts_name(compute), "value"))
         users = int(counted["users"]) if counted else times.buckets  # a lower bound
         n = times.without_end if compute.statistic == "mean" else times.n

@@ -45,10 +45,9 @@ class Distribution:
     name: Literal["dwell", "first_click", "latency"]
     value: Expression  # of each row, in microseconds; null if the row does not count
     censored: Expression | None  # 1 if the time is a lower bound; None if no times are censored
-    # `mean` of uncensored times · `median` (Kaplan-Meier if censored) · `restricted_mean` up to
-    # `up_to` · `quantile` at `level`
+    # `mean` of uncensored times · `median` (Kaplan-Meier if censored) · `restricted_mean` up to the
+    # limit of the rules · `quantile` at `level`
     statistic: Literal["mean", "median", "restricted_mean", "quantile"]
-    up_to: int | None = None  # in microseconds, for a restricted mean
     level: float | None = None  # from 0 to 1, for a quantile
 
 

@@ -14,7 +14,6 @@ from karat.online.metrics.expressions import (
 _FOX = "Fox et al. 2005, TOIS 23(2), doi:10.1145/1059981.1059982"
 _KAPLAN = "Kaplan & Meier 1958, JASA 53"
 _RESTRICTED = "Royston & Parmar 2013, BMC Med. Res. Methodol. 13:152"
-_MINUTES, _SECONDS = 10 * 60_000_000, 60_000_000
 _LAST = (
     "The end of the last click of a session is unknown; its dwell is censored: at least the known "
     "time, neither dropped nor 0."
@@ -142,12 +141,7 @@ DWELL_MEAN = Metric(
     direction="higher",
     unit="seconds",
     compute=Distribution(
-        "clicks",
-        "dwell",
-        column("dwell_us"),
-        column("censored"),
-        "restricted_mean",
-        up_to=_MINUTES,
+        "clicks", "dwell", column("dwell_us"), column("censored"), "restricted_mean"
     ),
     needs=("click",),
     family="reading",
@@ -192,9 +186,7 @@ FIRST_CLICK_MEAN = Metric(
     ),
     direction="lower",
     unit="seconds",
-    compute=Distribution(
-        "searches", "first_click", to_first_click, not_clicked, "restricted_mean", up_to=_SECONDS
-    ),
+    compute=Distribution("searches", "first_click", to_first_click, not_clicked, "restricted_mean"),
     needs=("click", SEEN),
     family="reading",
 )
