@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -202,31 +203,29 @@ def concords(
         for name in sorted({row.slice for row in rows if row.slice is not None})
     ]
     correlations = []
-    for name, part in parts:
-        for measure in measures:
-            for metric, direction in metrics:
-                for weighting in weightings:
-                    both = _both(part, measure, metric)
-                    spearman, kendall, rho, tau, reason = concord(
-                        *both, weighted=weighting == "searches", seed=seed
-                    )
-                    correlations.append(
-                        Concord(
-                            measure=measure,
-                            metric=metric,
-                            direction=direction,
-                            slice=name,
-                            weighting=weighting,
-                            n=len(both[0]),
-                            spearman=rho,
-                            spearman_low=spearman.low,
-                            spearman_high=spearman.high,
-                            kendall=tau,
-                            kendall_low=kendall.low,
-                            kendall_high=kendall.high,
-                            reason=reason,
-                        )
-                    )
+    choices = product(parts, measures, metrics, weightings)
+    for (name, part), measure, (metric, direction), weighting in choices:
+        both = _both(part, measure, metric)
+        spearman, kendall, rho, tau, reason = concord(
+            *both, weighted=weighting == "searches", seed=seed
+        )
+        correlations.append(
+            Concord(
+                measure=measure,
+                metric=metric,
+                direction=direction,
+                slice=name,
+                weighting=weighting,
+                n=len(both[0]),
+                spearman=rho,
+                spearman_low=spearman.low,
+                spearman_high=spearman.high,
+                kendall=tau,
+                kendall_low=kendall.low,
+                kendall_high=kendall.high,
+                reason=reason,
+            )
+        )
     return correlations
 
 

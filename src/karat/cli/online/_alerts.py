@@ -55,24 +55,20 @@ def list_alerts(every: bool, start: Path, output: str) -> None:
 @_output
 def show(number: int, start: Path, output: str) -> None:
     """Show an alert: what it explains, its queries, and its history."""
+    from karat.reports.online import alerts as shown
     from karat.workflows.online.alerts import find
 
     with opened(start) as workspace:
-        _print(find(workspace, number, now=clock()), output)
-
-
-def _print(found: Any, output: str) -> None:
-    from karat.reports.online import alerts as shown
-
-    options.emit(shown, found, output)
+        options.emit(shown, find(workspace, number, now=clock()), output)
 
 
 def _act(number: int, action: Did, by: str, start: Path, output: str, **how: Any) -> None:
+    from karat.reports.online import alerts as shown
     from karat.workflows.online.alerts import act
 
     with opened(start) as workspace:
         found = act(workspace, number, action, person=by, now=clock(), **how)
-    _print(found, output)
+    options.emit(shown, found, output)
 
 
 def _command(name: str, *examples: str) -> Callable[[_Command], click.Command]:

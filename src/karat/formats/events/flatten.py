@@ -143,38 +143,25 @@ class Flat:
             self.change(wrong, unparsed, texts.filter(unparsed)[0])
 
     def times(self) -> pl.DataFrame:
-        mapped = self.reading.mapped
+        mapped, names = self.reading.mapped, self.there("time")
         zone = mapped.zone or self.reading.zone
-        result: pl.DataFrame | None = None
-        for name in self.there("time"):
+        result = times(pl.repeat(None, self.frame.height, eager=True), zone)
+        for name in names:
+            lacking = result["time_us"].is_null()
+            if not lacking.any():
+                break
             unit = "us" if name == "time_us" and mapped.unit is None else mapped.unit
             read = times(self.frame[name], zone, unit, mapped.form)
-            if result is None:
-                result = read
-            else:
-                lacking = result["time_us"].is_null()
-                both = result.hstack(read.rename(lambda each: f"other_{each}"))
-                result = both.select(
-                    pl.when(lacking).then(f"other_{each}").otherwise(each).alias(each)
-                    for each in read.columns
-                )
-            if not result["time_us"].null_count():
-                break
-        if result is not None:
-            if self.tally.strange_time is None and result["time_us"].null_count():
-                invalid = self.first(self.texts(self.there("time")), pl.String())
-                invalid = invalid.filter(result["time_us"].is_null()).drop_nulls()
-                self.tally.strange_time = invalid[0] if len(invalid) else None
-            return result
-        height = self.frame.height
-        return pl.DataFrame(
-            {
-                "time_us": pl.repeat(None, height, dtype=pl.Int64, eager=True),
-                "naive": pl.repeat(value=False, n=height, eager=True),
-                "number": pl.repeat(None, height, dtype=pl.String, eager=True),
-                "clock": pl.repeat(None, height, dtype=pl.String, eager=True),
-            }
-        )
+            both = result.hstack(read.rename(lambda each: f"other_{each}"))
+            result = both.select(
+                pl.when(lacking).then(f"other_{each}").otherwise(each).alias(each)
+                for each in read.columns
+            )
+        if names and self.tally.strange_time is None and result["time_us"].null_count():
+            invalid = self.first(self.texts(names), pl.String())
+            invalid = invalid.filter(result["time_us"].is_null()).drop_nulls()
+            self.tally.strange_time = invalid[0] if len(invalid) else None
+        return result
 
     def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
         """Count rows of which something is left out or changed, with the first such value."""

@@ -56,7 +56,8 @@ def _read(
         time, kind = _numbers(pl.col("said"), unit)
         return frame.select(time, no_zone, kind), None
     if dtype != pl.String:
-        return frame.select(time_us=pl.lit(None, pl.Int64), naive=no_zone, number=_NOTHING), None
+        none = frame.with_columns(time_us=pl.lit(None, pl.Int64), naive=no_zone, number=_NOTHING)
+        return none.drop("said"), None
     return _texts(frame, zone, unit, form)
 
 

@@ -91,13 +91,10 @@ def to_csv(found: OfflineCorrelation) -> str:
 
 
 def to_markdown(found: OfflineCorrelation) -> str:
-    parts = [f"{markdown_cell(headline(found))}\n"]
     tables = _slices(found), _concords(found, found.concord), _queries(found, found.queries)
-    parts += map(markdown, tables)
+    parts = [f"{markdown_cell(headline(found))}\n", *map(markdown, tables)]
     disagreements = [_sentence(row) for row in (*found.discord_slices, *found.discord)]
-    notes = (*disagreements, *remarks(found))
-    parts.append(listed(notes))
-    return "\n".join(parts)
+    return "\n".join([*parts, listed([*disagreements, *remarks(found)])])
 
 
 def _sentence(row: Discord) -> str:

@@ -67,11 +67,8 @@ def to_csv(found: WorstQueries) -> str:
 
 
 def to_markdown(found: WorstQueries) -> str:
-    parts = [f"{markdown_cell(headline(found))}\n"]
-    parts += map(markdown, _tables(found))
-    notes = [*ordering(found), *found.notes]
-    parts.append(listed(notes))
-    return "\n".join(parts)
+    parts = [f"{markdown_cell(headline(found))}\n", *map(markdown, _tables(found))]
+    return "\n".join([*parts, listed([*ordering(found), *found.notes])])
 
 
 def _tables(found: WorstQueries) -> list[Table]:
