@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -58,16 +58,10 @@ def classed(texts: pl.DataFrame) -> pl.DataFrame:
     Source: after Huang and Efthimiadis, CIKM 2009; surface similarity has many false positives
     (Hassan, EMNLP 2013).
     """
-    parts = [_classed(each) for each in _slices(texts)]
+    parts = [_classed(each) for each in texts.iter_slices(_AT_ONCE)]
     return (
         pl.concat(parts) if parts else texts.with_columns(reformulation=pl.lit(None, pl.String()))
     )
-
-
-def _slices(texts: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The pairs, some at a time."""
-    for start in range(0, texts.height, _AT_ONCE):
-        yield texts.slice(start, _AT_ONCE)
 
 
 def _classed(texts: pl.DataFrame) -> pl.DataFrame:

@@ -138,8 +138,7 @@ def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
     plan, row = _plan(source), 1
     try:
         for batch in plan.collect_batches(chunk_size=ROWS, maintain_order=True):
-            for start in range(0, batch.height, ROWS):
-                part = batch.slice(start, ROWS)
+            for part in batch.iter_slices(ROWS):
                 tally.rows += part.height
                 source.watch(part.height)
                 yield part.drop(LINE, strict=False).with_row_index(LINE, row)

@@ -133,8 +133,7 @@ def _chart(
     hours = cause.onset.hours
     first, last = (day_number(hours[at].start[:10]) for at in (0, -1))
     axis = Axis(Days(first, last), hourly=True)
-    rows = annotations.iter_rows(named=True)
-    marks, uprights = annotations_within(rows, axis, timezone)
+    marks, uprights = annotations_within(annotations, axis, timezone)
     parts = [(names.get(key, key), text) for key, text in cause.lead.slice.items()]
     about = asdict(cause.onset), cause.lead.metric, parts, uprights, marks
     charts, undrawn = stored_charts(

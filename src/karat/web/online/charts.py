@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import polars as pl
+
 from karat.errors import MissingExtra
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.registry import find
@@ -115,18 +117,15 @@ class Axis:
 
 
 def annotations_within(
-    rows: Iterable[Mapping[str, object]], axis: Axis, timezone: str
+    every: pl.DataFrame, axis: Axis, timezone: str
 ) -> tuple[list[Annotation], list[tuple[float, str]]]:
     """The annotations of a period, numbered, and their positions in its charts."""
     annotations: list[Annotation] = []
     uprights: list[tuple[float, str]] = []
-    for row in rows:
-        time_us = int(str(row["time_us"]))
+    for time_us, kind, text in every.select("time_us", "kind", "text").iter_rows():
         at = axis.moment(time_us, timezone)
         if at is not None:
-            annotations.append(
-                Annotation(len(annotations) + 1, time_us, str(row["kind"]), str(row["text"]))
-            )
+            annotations.append(Annotation(len(annotations) + 1, time_us, kind, text))
             uprights.append((at, str(len(annotations))))
     return annotations, uprights
 

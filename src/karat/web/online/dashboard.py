@@ -171,7 +171,7 @@ def _shown(
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
     annotations, uprights = annotations_within(
-        annotations_of(call.site.workspace).iter_rows(named=True), axis, log.timezone
+        annotations_of(call.site.workspace), axis, log.timezone
     )
     unknown, known = [], []
     for metric in asked.metrics:

@@ -140,16 +140,14 @@ def _reduced(
     engine, tests = selection.engine, selection.tests
     by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
-    for name in TABLES:
-        facts: nw.LazyFrame[Any] = getattr(batch, name)
-        if by_class:
-            facts = classed(facts, classes)
-        tables[name] = engine.keep(cuttable(narrowed(facts, tests), cuts))
     columns = {cut: [column_of(each) for each in cut] for cut in cuts}
     moment_frames: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     for name in TABLES:
-        facts = tables[name]
+        facts: nw.LazyFrame[Any] = getattr(batch, name)
+        if by_class:
+            facts = classed(facts, classes)
+        facts = tables[name] = engine.keep(cuttable(narrowed(facts, tests), cuts))
         of_facts = [each for each in metrics if each.compute.facts == name]
         ratios = [each for each in of_facts if isinstance(each.compute, Ratio)]
         if ratios:
