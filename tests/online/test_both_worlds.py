@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from karat.online.evidence import Evidence
+from karat.online.histograms import empty_histogram, empty_positions
 from karat.online.metrics.expressions import EVERY_SEARCH
 from karat.online.metrics.registry import find
 from karat.online.offline_correlation import CLASS, QUERY, Worlds
@@ -63,8 +64,9 @@ def worlds() -> Worlds:
     places = [("green", 1, 2), ("green", 2, 1), ("green", 3, 3), ("green", None, 9)]
     positions = pl.DataFrame(places, ["query", "position", "clicks"], orient="row")
     evidence = Evidence(
-        {QUERY: moments(by_query), CLASS: moments(by_class)}, {QUERY: histogram},
-        {QUERY: positions}, {},
+        {QUERY: moments(by_query), CLASS: moments(by_class)},
+        {QUERY: histogram, CLASS: empty_histogram(CLASS)},
+        {QUERY: positions, CLASS: empty_positions(CLASS)}, {},
     )  # fmt: skip
     log = EventLog(
         folder=Path("events"), files=(), rows=9, bots=0, kinds={"search": 40}, attributes=(),

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from karat.online.estimates import NOT_SAID, censoring, estimate, needed, trust
 from karat.online.evidence import Cut, Evidence
+from karat.online.histograms import empty_histogram, empty_positions
 from karat.online.metrics.registry import all_metrics, find, find_all
+from karat.online.moments import empty
 from karat.online.rules import Rules
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
@@ -69,9 +71,9 @@ def evidence(
     cut: Cut = (),
 ) -> Evidence:
     return Evidence(
-        {} if of is None else {cut: of},
-        {} if times is None else {cut: times},
-        {} if positions is None else {cut: positions},
+        {cut: empty(cut) if of is None else of},
+        {cut: empty_histogram(cut) if times is None else times},
+        {cut: empty_positions(cut) if positions is None else positions},
         {},
     )
 

@@ -114,8 +114,8 @@ def censoring(evidence: Evidence, metrics: Sequence[Metric]) -> list[str]:
     """The share of times without a known end, in a sentence for each distribution."""
     sentences = []
     for metric in metrics:
-        compute, frame = metric.compute, evidence.histograms.get(())
-        if not isinstance(compute, Distribution) or frame is None or compute.censored is None:
+        compute, frame = metric.compute, evidence.histograms[()]
+        if not isinstance(compute, Distribution) or compute.censored is None:
             continue
         counts = frame.filter(pl.col("name") == compute.name).group_by("censored")
         by_end = dict(counts.agg(pl.col("count").sum()).iter_rows())
@@ -146,26 +146,21 @@ class _Tables:
         """The slices that occur, in order; without a cut the one of all."""
         if not self.cut:
             return [()]
-        frames = [self.evidence.moments.get(self.cut), self.evidence.histograms.get(self.cut)]
         parts = {
             self._part(row)
-            for frame in frames
-            if frame is not None
+            for frame in (self.evidence.moments[self.cut], self.evidence.histograms[self.cut])
             for row in frame.select(self.cut).unique().iter_rows(named=True)
         }
         return sorted(parts, key=lambda part: [_order(value) for value in part])
 
     @cached_property
     def moments(self) -> dict[tuple[Slice, str, str], dict[str, Any]]:
-        frame = self.evidence.moments.get(self.cut)
-        rows = () if frame is None else frame.iter_rows(named=True)
+        rows = self.evidence.moments[self.cut].iter_rows(named=True)
         return {(self._part(row), row["metric"], row["term"]): row for row in rows}
 
     @cached_property
     def times(self) -> dict[tuple[Slice, str], Times]:
-        frame = self.evidence.histograms.get(self.cut)
-        if frame is None or frame.is_empty():
-            return {}
+        frame = self.evidence.histograms[self.cut]
         times: dict[tuple[Slice, str], Times] = {}
         for keys, part in frame.group_by([*self.cut, "name"], maintain_order=True):
             values = dict(zip((*self.cut, "name"), keys, strict=True))
@@ -174,13 +169,9 @@ class _Tables:
 
     @cached_property
     def clicks(self) -> dict[Slice, list[tuple[int, int]]]:
-        frame = self.evidence.positions.get(self.cut)
-        rows: Iterator[dict[str, Any]] | tuple[()] = ()
-        if frame is not None:
-            known = frame.filter(pl.col("position").is_not_null())
-            rows = known.sort("position").iter_rows(named=True)
+        known = self.evidence.positions[self.cut].drop_nulls("position").sort("position")
         clicks: dict[Slice, list[tuple[int, int]]] = {}
-        for row in rows:
+        for row in known.iter_rows(named=True):
             clicks.setdefault(self._part(row), []).append((row["position"], row["clicks"]))
         return clicks
 

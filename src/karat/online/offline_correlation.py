@@ -363,7 +363,7 @@ class Worlds:
     ) -> list[JudgedAndSearched]:
         """A row for each judged query with searches, most searches first."""
         texts = {} if about is None else about.texts()
-        only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
+        only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {QUERY: self.positions}, {})
         figures = self._figures(only, QUERY)
         counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
         bins, places = _by_query(self.bins), _by_query(self.positions)
