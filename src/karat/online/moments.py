@@ -15,18 +15,18 @@ import narwhals as nw
 import polars as pl
 
 from karat.online.flags import USER
-from karat.online.metrics.entry import Metric, Ratio
+from karat.online.metrics.entry import Expression, Metric, Ratio
 
 _SUMS = ("users", "numerator", "denominator")
 _CENTRED = ("m2_numerator", "m2_denominator", "comoment")
 
 
-def terms(metric: Metric) -> list[str]:
+def terms(metric: Metric) -> dict[str, Expression]:
     """The numerators of a ratio: ``value``, and its bounds ``least`` and ``most`` if any."""
     ratio = metric.compute
     assert isinstance(ratio, Ratio)
-    bounds = [("least", ratio.least), ("most", ratio.most)]
-    return ["value", *(name for name, expression in bounds if expression is not None)]
+    named = {"value": ratio.numerator, "least": ratio.least, "most": ratio.most}
+    return {name: expression for name, expression in named.items() if expression is not None}
 
 
 def rows(facts: nw.LazyFrame[Any], metrics: Sequence[Metric], cut_by: Sequence[str]) -> Any:
@@ -52,9 +52,7 @@ def rows(facts: nw.LazyFrame[Any], metrics: Sequence[Metric], cut_by: Sequence[s
             below[f"d{number}"] = nw.lit(1.0)
         else:
             below[f"d{number}"] = ratio.denominator().cast(nw.Float64).fill_null(0.0)
-        for term in terms(metric):
-            expression = {"value": ratio.numerator, "least": ratio.least, "most": ratio.most}[term]
-            assert expression is not None
+        for term, expression in terms(metric).items():
             added = expression().cast(nw.Float64).fill_null(0.0)
             counts = nw.col(f"d{number}") > 0
             above[f"{term}{number}"] = nw.when(counts).then(added).otherwise(zero)

@@ -93,7 +93,10 @@ def _form(source: Source) -> Literal["parquet", "cells", "array", "lines"]:
 
 
 def columns_of(path: str | Path) -> list[str] | None:
-    """The column names of a table; None for JSON, whose objects may have any field."""
+    """The column names of a table; None for JSON, whose objects may have any field.
+
+    Raises as ``read_parquet`` and ``read_cells``.
+    """
     try:
         source = Source(path)
     except EmptyFile:
@@ -104,8 +107,12 @@ def columns_of(path: str | Path) -> list[str] | None:
             return None
         if form == "cells":
             refuse_binary(source)
-            return names_of(source)
-        return parquet_columns(source)
+            first = next(lines(source, 1), None)
+            return [] if first is None else _header(first.data.partition(b"\n")[0], source.name)[1]
+        try:
+            return _plan(source).collect_schema().names()
+        except BROKEN as error:
+            raise damaged(error, source) from None
 
 
 def holds(columns: Collection[str], name: str) -> bool:
@@ -147,14 +154,6 @@ def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
         raise damaged(error, source) from None
 
 
-def parquet_columns(source: Source) -> list[str]:
-    """The column names of a Parquet file; raises as ``read_parquet``."""
-    try:
-        return _plan(source).collect_schema().names()
-    except BROKEN as error:
-        raise damaged(error, source) from None
-
-
 def _plan(source: Source) -> pl.LazyFrame:
     if source.again is None or source.compressed is not None:
         raise InputError(
@@ -165,12 +164,6 @@ def _plan(source: Source) -> pl.LazyFrame:
     with source.again.open("rb") as stream:
         sound_footer(stream, source)
     return pl.scan_parquet(source.again, glob=False)
-
-
-def names_of(source: Source) -> list[str]:
-    """The column names of CSV or TSV; raises as ``read_cells``."""
-    first = next(lines(source, 1), None)
-    return [] if first is None else _header(first.data.partition(b"\n")[0], source.name)[1]
 
 
 def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:

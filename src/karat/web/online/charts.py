@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -159,11 +159,8 @@ def chart_of(
     if lines:  # a step without any result is a gap too
         steps = {point.at for line in lines for point in line.points}
         gaps = [Point(at, None) for at in range(axis.count) if at not in steps]
-        lines[0] = Line(
-            lines[0].label,
-            sorted([*lines[0].points, *gaps], key=lambda point: point.at),
-            lines[0].look,
-        )
+        points = sorted([*lines[0].points, *gaps], key=lambda point: point.at)
+        lines[0] = replace(lines[0], points=points)
     places, links = [], {}
     only = [(by.name, values[0])] if by.key and len(values) == 1 else []
     for step in range(axis.count):

@@ -70,34 +70,21 @@ def agree_clicks(
         return _agreement(frame, origin, inputs.qrels(qrels), about, by, weights, rel)
     if workspace is None:
         raise UsageError("no grades from clicks were given", fix="a workspace, or a file")
-    with opened_workspace(workspace, now) as opened:
-        assert opened is not None
-        return _in_workspace(opened, by, weights, rel, queue=queue, person=person, now=now)
-
-
-def _in_workspace(
-    opened: Workspace,
-    by: str | None,
-    weights: str | None,
-    rel: float,
-    *,
-    queue: bool,
-    person: str,
-    now: int,
-) -> ClickAgreement:
     from karat.workflows.workspace.stored_inputs import judged
     from karat.workflows.workspace.stored_judgments import click_grades
 
-    stored = click_grades(opened)
-    if stored is None:
-        raise UsageError(
-            f"the golden set {opened.golden.name} has no grades from clicks",
-            fix="karat clicks judge makes some from a log",
-        )
-    people = judged(opened)
-    weights = weights or opened.workspace.weights
-    found = _agreement(*stored, people.qrels, people.queries, by, weights, rel)
-    return replace(found, queued=queue_opposing(opened, found, person, now)) if queue else found
+    with opened_workspace(workspace, now) as opened:
+        assert opened is not None
+        stored = click_grades(opened)
+        if stored is None:
+            raise UsageError(
+                f"the golden set {opened.golden.name} has no grades from clicks",
+                fix="karat clicks judge makes some from a log",
+            )
+        people = judged(opened)
+        weights = weights or opened.workspace.weights
+        found = _agreement(*stored, people.qrels, people.queries, by, weights, rel)
+        return replace(found, queued=queue_opposing(opened, found, person, now)) if queue else found
 
 
 def _agreement(

@@ -215,6 +215,9 @@ def graded_clicks(
         [replace(row, text=found.texts.get(row.query_id, row.query_id)) for row in rows]
         for rows in grading.rated_by_ctr(grades)
     )
+    half = [] if found.half_life_us is None else [
+        f"pages count half after {duration_text(found.half_life_us)}, by the log's last day"
+    ]  # fmt: skip
     judged = ClickJudgments(
         origin=origin,
         pairs=found.frame.height + found.unmatched_pairs,
@@ -226,7 +229,7 @@ def graded_clicks(
         underrated=underrated,
         file=None,
         seconds=0.0,
-        **shared(found, ClickJudgments) | {"notes": [*found.notes, *_notes(found)]},
+        **shared(found, ClickJudgments) | {"notes": [*found.notes, *half]},
     )
     return judged, grades
 
@@ -250,11 +253,6 @@ def _points(grades: Sequence[float] | None, cuts: Sequence[float] | None) -> Cut
     if grades is None:
         grades = _GRADES if cuts is None else range(len(cuts) + 1)
     return cut_points(grades, cuts)
-
-
-def _notes(found: ClickRelevance) -> Iterator[str]:
-    if found.half_life_us is not None:
-        yield f"pages count half after {duration_text(found.half_life_us)}, by the log's last day"
 
 
 def judge_clicks(

@@ -86,7 +86,8 @@ def import_events(
     cluster, which has to see logs and store under the same paths; the outcome is the same.
     """
     for zone in (timezone, clocks):
-        _check_zone(zone)
+        if zone is not None and not is_zone(zone):
+            raise UsageError(f"unknown time zone {zone!r}", fix="such as Europe/Berlin")
     if position_base not in (None, 0, 1):
         raise UsageError(f"the first position must be 0 or 1, got {position_base}")
     mapped = Mapped() if mapping is None else read_mapping(mapping)
@@ -166,11 +167,6 @@ def _keeping(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
 def _looking(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
     with tempfile.TemporaryDirectory() as staging:
         yield read_manifest(folder), Path(staging)
-
-
-def _check_zone(zone: str | None) -> None:
-    if zone is not None and not is_zone(zone):
-        raise UsageError(f"unknown time zone {zone!r}", fix="such as Europe/Berlin")
 
 
 def _fresh(
