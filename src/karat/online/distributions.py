@@ -187,77 +187,63 @@ class Times:
 
     def read(self, statistic: Statistic, draws: Draws) -> Estimate:
         """A statistic with its interval, or the reason why it has none."""
-        if statistic.kind == "mean":
-            return self._naive_mean(draws)
-        if statistic.kind == "restricted_mean":
-            return self._restricted(statistic.up_to, draws)
-        return self._quantile(statistic.level, draws)
-
-    def _naive_mean(self, draws: Draws) -> Estimate:
-        if not self.without_end:
-            return Estimate(state="none", reason="all are censored")
-        value = float(self._sums.sum() / self.without_end)
-        if reason := self._no_draws(int(np.count_nonzero(self._events.of_buckets))):
-            return Estimate(value, reason=reason)
-        _, means = self.drawn(Statistic("mean"), draws)
-        span = percentile_interval(means, means)
-        return Estimate(value, span.low, span.high, reason=span.reason)
+        buckets = self.buckets
+        if statistic.kind == "mean":  # of those that ended
+            if not self.without_end:
+                return Estimate(state="none", reason="all are censored")
+            buckets = int(np.count_nonzero(self._events.of_buckets))
+        least, most = self._bounds(statistic)
+        if np.isinf(least):
+            share = 1 - self.without_end / self.n
+            median = statistic.level == 0.5
+            half = "more than half are censored" if median else "too many are censored"
+            reason = f"{half} ({100 * share:.0f} % of {self.n:,}): it is not reached"
+            return Estimate(state="unknown", reason=reason)
+        if most - least > 1e-9 * statistic.up_to:
+            reason = f"none was followed for {statistic.up_to / 1e6:g} s: only bounds are known"
+            return Estimate(least=least, most=most, state="unknown", reason=reason)
+        if reason := self._no_draws(buckets):
+            return Estimate(least, reason=reason)
+        span = percentile_interval(*self._drawn_bounds(statistic, draws))
+        return Estimate(least, span.low, span.high, reason=span.reason)
 
     def quantile(self, level: float) -> float:
         """A quantile without an interval, in microseconds; infinite if it is not reached."""
         return float(survival_quantile(self._times, self._survival, level))
-
-    def _quantile(self, level: float, draws: Draws) -> Estimate:
-        value = self.quantile(level)
-        if np.isinf(value):
-            share = 1 - self.without_end / self.n
-            half = "more than half are censored" if level == 0.5 else "too many are censored"
-            reason = f"{half} ({100 * share:.0f} % of {self.n:,}): it is not reached"
-            return Estimate(state="unknown", reason=reason)
-        if reason := self._no_draws(self.buckets):
-            return Estimate(value, reason=reason)
-        _, drawn = self.drawn(Statistic("quantile", level), draws)
-        span = percentile_interval(drawn, drawn)
-        return Estimate(value, span.low, span.high, reason=span.reason)
-
-    def _restricted(self, up_to: int, draws: Draws) -> Estimate:
-        ends = restricted_mean(self._times, self._survival, self._last[-1], up_to)
-        least, most = map(float, ends)
-        if most - least > 1e-9 * up_to:
-            return Estimate(
-                least=least,
-                most=most,
-                state="unknown",
-                reason=f"none was followed for {up_to / 1e6:g} s: only bounds are known",
-            )
-        if reason := self._no_draws(self.buckets):
-            return Estimate(least, reason=reason)
-        lows, highs = [], []
-        for last, curves in self._curves(draws):
-            low, high = restricted_mean(self._times, curves, last, up_to)
-            lows.append(low)
-            highs.append(high)
-        span = percentile_interval(np.concatenate(lows), np.concatenate(highs))
-        return Estimate(least, span.low, span.high, reason=span.reason)
 
     def drawn(self, statistic: Statistic, draws: Draws) -> tuple[float, Floats]:
         """A statistic and its value in each draw of buckets, in microseconds.
 
         NaN or infinite where it has no value; of bounds it is the middle.
         """
+        whole, ends = self._bounds(statistic), self._drawn_bounds(statistic, draws)
+        return float(np.mean(whole)), np.mean(ends, axis=0)
+
+    def _bounds(self, statistic: Statistic) -> tuple[float, float]:
+        """The lower and upper bound of a statistic; equal but for restricted means."""
+        if statistic.kind == "restricted_mean":
+            ends = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
+            return float(ends[0]), float(ends[1])
+        mean = float(self._sums.sum() / max(self.without_end, 1))
+        value = mean if statistic.kind == "mean" else self.quantile(statistic.level)
+        return value, value
+
+    def _drawn_bounds(self, statistic: Statistic, draws: Draws) -> tuple[Floats, Floats]:
+        """The bounds in each draw of buckets."""
         weights = draws.of(self.buckets)
-        if statistic.kind == "mean":
-            with np.errstate(invalid="ignore", divide="ignore"):
-                means = (weights @ self._sums) / (weights @ self._events.of_buckets)
-            return float(self._sums.sum() / max(self.without_end, 1)), means
         if statistic.kind == "restricted_mean":
             ends = [
-                np.mean(restricted_mean(self._times, curves, last, statistic.up_to), axis=0)
-                for last, curves in self._curves(draws)
+                restricted_mean(self._times, curves, last, statistic.up_to)
+                for last, curves in self._curves(weights)
             ]
-            whole = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
-            return float(np.mean(whole)), np.concatenate(ends)
-        return self.quantile(statistic.level), self._quantiles(statistic.level, weights)
+            lows, highs = zip(*ends, strict=True)
+            return np.concatenate(lows), np.concatenate(highs)
+        if statistic.kind == "mean":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                values = (weights @ self._sums) / (weights @ self._events.of_buckets)
+        else:
+            values = self._quantiles(statistic.level, weights)
+        return values, values
 
     def _quantiles(self, level: float, weights: Floats) -> Floats:
         """A quantile in each draw; infinite if it is not reached.
@@ -302,9 +288,8 @@ class Times:
             return "all times are equal"
         return ""
 
-    def _curves(self, draws: Draws) -> Iterator[tuple[Floats, Floats]]:
+    def _curves(self, weights: Floats) -> Iterator[tuple[Floats, Floats]]:
         """The longest time and the curve of each draw of buckets, in blocks."""
-        weights = draws.of(self.buckets)
         height = max(1, _BLOCK // self._shape[1])
         for top in range(0, len(weights), height):
             block = weights[top : top + height]
