@@ -172,29 +172,8 @@ def chart_of(
         links[key] = axis.where(metric.name, step, only)
         places.append(Place(axis.label(step), f"{axis.name(step)}: {text or NO_RESULT}", key))
     described = _description(metric, lines, axis, annotations)
-    sizes = (drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,)
-    drawn = [
-        drawing.over_time(
-            lines,
-            places,
-            uprights,
-            title=described,
-            unit=metric.unit,
-            upwards=_upwards(metric),
-            size=size,
-        )
-        for size in sizes
-    ]
-    chart = Chart(
-        metric.name,
-        metric.title,
-        where,
-        drawn[0],
-        drawn[1] if large else "",
-        described,
-        _gaps(by_value, axis, by.key),
-    )
-    return chart, links
+    chart = _drawn(metric, lines, places, uprights, described, large=large)
+    return replace(chart, where=where, gaps=_gaps(by_value, axis, by.key)), links
 
 
 def chart_of_cause(
@@ -223,15 +202,28 @@ def chart_of_cause(
         places.append(Place(axis.label(at), tip, f"at-{at}"))
         links[f"at-{at}"] = axis.where(metric.name, at, parts)
     lines = [Line("usual", band, 1), Line("all", now, 0)]
-    described = _description(metric, [Line("all", now, 0)], axis, annotations)
-    wide, narrow = (
+    described = _description(metric, lines[1:], axis, annotations)
+    return _drawn(metric, lines, places, [*uprights, *begun], described, large=True), links
+
+
+def _drawn(
+    metric: Metric,
+    lines: Sequence[Line],
+    places: Sequence[Place],
+    uprights: Sequence[tuple[float, str]],
+    described: str,
+    *,
+    large: bool,
+) -> Chart:
+    """A chart for wide and narrow screens, or a small one; without a link and gaps."""
+    upwards = _upwards(metric)
+    wide, *narrow = (
         drawing.over_time(
-            lines, places, [*uprights, *begun], title=described, unit=metric.unit,
-            upwards=_upwards(metric), size=size,
+            lines, places, uprights, title=described, unit=metric.unit, upwards=upwards, size=size
         )
-        for size in (drawing.WIDE, drawing.NARROW)
-    )  # fmt: skip
-    return Chart(metric.name, metric.title, "", wide, narrow, described, ()), links
+        for size in ((drawing.WIDE, drawing.NARROW) if large else (drawing.SMALL,))
+    )
+    return Chart(metric.name, metric.title, "", wide, "".join(narrow), described, ())
 
 
 def linked(svg: str, links: Mapping[str, str], base: str) -> str:
