@@ -49,7 +49,6 @@ LONGER = {
     "reports/html/page.py _shown": 66,
     "web/framework/lists.py listed": 81,
     "web/offline/runs.py _run_page": 76,
-    "web/online/charts.py chart_of": 67,
     "workflows/golden/export.py export_golden_set": 78,
     "workflows/golden/import_.py import_exchange": 77,
     "workflows/lint/fields.py look": 61,
