@@ -358,11 +358,11 @@ class Worlds:
         self,
         offline: Mapping[str, Mapping[str, float | None]],
         names: Sequence[str],
-        about: Queries | None,
-        parts: Mapping[str, str] | None,
+        about: Queries,
+        parts: Mapping[str, str],
     ) -> list[JudgedAndSearched]:
         """A row for each judged query with searches, most searches first."""
-        texts = {} if about is None else about.texts()
+        texts = about.texts()
         only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {QUERY: self.positions}, {})
         figures = self._figures(only, QUERY)
         counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
@@ -375,7 +375,7 @@ class Worlds:
                 JudgedAndSearched(
                     query_id=query,
                     text=texts[query],
-                    slice=None if parts is None else parts.get(query),
+                    slice=parts.get(query),
                     searches=round(searches),
                     users=int(users),
                     offline={name: offline[query][name] for name in names},

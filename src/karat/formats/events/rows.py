@@ -144,11 +144,11 @@ def _attributes(flat: Flat) -> pl.DataFrame:
             name = column.removeprefix(QUERY).removeprefix(EVENT)
             if column in flat.used or name in IGNORED or name in BOT_FLAGS:
                 continue
-            if "." in name or dtype.is_nested():
-                if flat.frame[column].null_count() < flat.frame.height:
-                    _leave_out(name, flat.tally)
+            if flat.frame[column].null_count() == flat.frame.height:
                 continue
-            if flat.frame[column].null_count() < flat.frame.height:
+            if "." in name or dtype.is_nested():
+                _leave_out(name, flat.tally)
+            else:
                 groups.setdefault(_named(name, flat.tally), []).append(column)
     values = {}
     stored = flat.reading.attributes

@@ -71,8 +71,7 @@ def against(
     rules = rules or Rules()
     if min_searches < 1:
         raise UsageError(f"min_searches must be ≥ 1, got {min_searches}", fix="--min-searches 10")
-    about = inputs.about(queries, qrels)
-    keys = _keys(about)
+    about = _with_texts(inputs.about(queries, qrels))
     only = only or {}
     if "class" in only:
         raise UsageError(
@@ -91,23 +90,22 @@ def against(
     for row in results.per_query:
         offline.setdefault(row.query_id, {})[row.measure] = row.value
     judged = {query for query, of in offline.items() if any(of[name] is not None for name in names)}
-    of_key, repeated = _once(keys, judged)
+    of_key, repeated = _once(about, judged)
     if repeated:
         notes.append(f"{repeated:,} queries have the text of another: the first counts")
     by = _attribute(by, about)
-    parts = about.attribute(by) if by is not None and about is not None else {}
-    classes: pl.DataFrame | None = pl.DataFrame(
+    parts = {} if by is None else about.attribute(by)
+    classes = None if by is None else pl.DataFrame(
         {"query_key": list(of_key), "class": [parts.get(query) for query in of_key.values()]},
         {"query_key": pl.String, "class": pl.String},
-    ).drop_nulls("class")
+    ).drop_nulls("class")  # fmt: skip
     ratios = [*selected, *(each for each in _beside(log) if each not in selected)]
     cuts: list[Cut] = [QUERY, CLASS] if by is not None else [QUERY]
     latency = [] if why_unknown(registry.find(_LATENCY), log) else [registry.find(_LATENCY)]
-    classes = classes if by is not None else None
     part = Selection(log, rules, first_day, last_day, engine=engine, only=only, classes=classes)
     evidence = gather(part, [*ratios, *latency, EVERY_SEARCH], cuts, progress)
     online = Worlds(evidence, log, rules, ratios, of_key)
-    rows = online.rows(offline, names, about, parts if by is not None else None)
+    rows = online.rows(offline, names, about, parts)
     if not rows:
         raise InputError(
             "none of the judged queries was searched for",
@@ -154,23 +152,22 @@ def _arms(only: Only, log: EventLog) -> list[str]:
     return [f"{note}; --only arm={last} compares it with that one"]
 
 
-def _keys(about: Queries | None) -> dict[str, str]:
-    """The folded form of each query."""
-    texts = {} if about is None else about.texts()
-    if not texts:
+def _with_texts(about: Queries | None) -> Queries:
+    if about is None or not about.texts():
         raise InputError(
             "queries without texts cannot be found in a log",
             file=None if about is None else about.source,
             fix="--queries FILE with query_id and text, or judgments in a BEIR folder",
         )
-    return dict(zip(texts, folded(texts.values()), strict=True))
+    return about
 
 
-def _once(keys: Mapping[str, str], judged: set[str]) -> tuple[dict[str, str], int]:
+def _once(about: Queries, judged: set[str]) -> tuple[dict[str, str], int]:
     """The judged query of each folded form, and the number of others with the same."""
+    texts = about.texts()
     by_key: dict[str, str] = {}
     repeated = 0
-    for query, key in keys.items():
+    for query, key in zip(texts, folded(texts.values()), strict=True):
         if query in judged:
             repeated += key in by_key
             by_key.setdefault(key, query)
@@ -199,11 +196,10 @@ def _beside(log: EventLog) -> list[Metric]:
     return [metric for name in _BESIDE if not why_unknown(metric := registry.find(name), log)]
 
 
-def _attribute(by: str | None, about: Queries | None) -> str | None:
+def _attribute(by: str | None, about: Queries) -> str | None:
     if by is None:
-        return "class" if about is not None and "class" in about.attributes else None
-    if about is not None:
-        about.attribute(by)  # raises an error if unknown
+        return "class" if "class" in about.attributes else None
+    about.attribute(by)  # raises an error if unknown
     return by
 
 
