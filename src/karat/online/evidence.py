@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from karat.online import moments
-from karat.online.histograms import added, empty_histogram, empty_positions
+from karat.online.histograms import added_positions, empty_histogram
 from karat.tables.online.events import ATTRIBUTE
 
 Cut = tuple[str, ...]
@@ -137,11 +137,6 @@ def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
             cut: pl.concat([empty_histogram(cut), *(part.histograms[cut] for part in parts)])
             for cut in cuts
         },
-        {
-            cut: added(
-                [empty_positions(cut), *(part.positions[cut] for part in parts)], ("clicks",)
-            )
-            for cut in cuts
-        },
+        {cut: added_positions([part.positions[cut] for part in parts], cut) for cut in cuts},
         {},
     )

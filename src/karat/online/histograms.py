@@ -84,14 +84,8 @@ def empty_positions(cut: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def added(parts: Sequence[pl.DataFrame], counted: Sequence[str]) -> pl.DataFrame:
-    """The sum of tables of counts: rows with equal keys are added; sorted.
-
-    Args:
-        parts: At least one table; all with the same columns.
-        counted: Columns of counts and sums.
-    """
-    every = pl.concat(parts)
-    keys = [name for name in every.columns if name not in counted]
-    summed = every.group_by(keys).agg(pl.col(name).sum() for name in counted)
-    return summed.select(every.columns).sort(keys, nulls_last=True)
+def added_positions(parts: Sequence[pl.DataFrame], cut: Sequence[str]) -> pl.DataFrame:
+    """Positions of disjoint batches of users: clicks at the same one are added; sorted."""
+    keys = [*cut, "position"]
+    summed = pl.concat([empty_positions(cut), *parts]).group_by(keys).agg(pl.col("clicks").sum())
+    return summed.sort(keys, nulls_last=True)

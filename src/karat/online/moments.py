@@ -129,10 +129,9 @@ def long(wide: pl.DataFrame, metrics: Sequence[Metric], cut: Sequence[str]) -> p
 
 def empty(cut: Sequence[str]) -> pl.DataFrame:
     """An empty table of moments of a cut."""
-    number = dict.fromkeys(("numerator", "denominator", "mean_numerator"), pl.Float64)
-    more = dict.fromkeys(("mean_denominator", *_CENTRED), pl.Float64)
-    labels = {"metric": pl.String, "term": pl.String, "users": pl.Int64}
-    return pl.DataFrame(schema={**dict.fromkeys(cut, pl.String), **labels, **number, **more})
+    labels = {**dict.fromkeys((*cut, "metric", "term"), pl.String), "users": pl.Int64}
+    numbers = ("numerator", "denominator", "mean_numerator", "mean_denominator", *_CENTRED)
+    return pl.DataFrame(schema={**labels, **dict.fromkeys(numbers, pl.Float64)})
 
 
 def together(parts: Sequence[pl.DataFrame], cut: Sequence[str]) -> pl.DataFrame:

@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.workspace.workspace import clock, tell
 from karat.errors import UsageError
 
-_DAY = 24 * 60 * 60 * 1_000_000
-
 
 @options.command("karat online simulate qrels.txt bm25.trec --out events.jsonl")
 @click.argument("qrels", metavar="QRELS")
@@ -127,10 +125,11 @@ def simulate(
 def _last_day(until: str | None) -> Any:
     from datetime import date, timedelta
 
+    from karat.online.rules import DAY
     from karat.tables.days import EPOCH
 
     if until is None:
-        return EPOCH + timedelta(days=clock() // _DAY - 1)
+        return EPOCH + timedelta(days=clock() // DAY - 1)
     try:
         return date.fromisoformat(until.strip())
     except ValueError:

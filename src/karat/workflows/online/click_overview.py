@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -103,10 +103,8 @@ class FromClicks(LogRequest):
         judging = partial(progress, "judging documents")
         made = click_relevance(log, self.model, opened=opened, progress=judging)
         made = replace(made, log=PurePath(made.log).name)  # pages do not reveal paths of the server
-        head = {each.name: getattr(made, each.name) for each in fields(made)}
-        tables = {"relevance": made.frame}
-        del head["frame"]
-        head |= {"notes": list(map(str, made.notes)), "texts": dict(made.texts)}
+        head = {**vars(made), "notes": list(map(str, made.notes)), "texts": dict(made.texts)}
+        tables = {"relevance": head.pop("frame")}
         opened.artifacts.put("click-relevance", key, head, tables)
         return made
 

@@ -9,10 +9,9 @@ from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.workspace import Headline
 
-SHOWN = ("SAT", "ZeroResults")
+SHOWN = {"SAT": "Satisfied clicks", "ZeroResults": "Zero results"}
 """Metrics on the home page: how often users find something, and how often there is nothing."""
 _WEEK = 7
-_TITLES = {"SAT": "Satisfied clicks", "ZeroResults": "Zero results"}
 
 
 def headlines(results: OnlineResults, last: int) -> list[Headline]:
@@ -27,7 +26,7 @@ def headlines(results: OnlineResults, last: int) -> list[Headline]:
         denominator: the mean of its days, each weighted by its number of searches.
     """
     found = []
-    for name in SHOWN:
+    for name, title in SHOWN.items():
         days = {
             day_number(row.slice["day"]): row
             for row in results.results
@@ -40,7 +39,7 @@ def headlines(results: OnlineResults, last: int) -> list[Headline]:
         change = None if before is None else now - before
         found.append(
             Headline(
-                title=_TITLES[name],
+                title=title,
                 what=name,
                 unit="share",
                 value=now,
