@@ -75,6 +75,12 @@ def verdict_text(row: StageStatus) -> str:
     return VERDICTS[row.verdict]
 
 
+def users_text(status: ReleaseStatus) -> str:
+    """Who should get the candidate."""
+    share = status.share
+    return "no user" if not share else "all users" if share >= 1 else f"{percent(share)} of users"
+
+
 BOARD: Sequence[Column] = (
     Column("name", "Release", "code"),
     Column("state", "State", "words", value=state_name),

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Form, Response
@@ -14,8 +15,7 @@ from fastapi import APIRouter, Form, Response
 from karat.errors import KaratError, UsageError
 from karat.release.pipeline import NotAllowed
 from karat.reports.experiments.analysis import ROLES
-from karat.reports.phrases.numbers import percent
-from karat.reports.release import pipeline as words
+from karat.reports.release import pipeline as reports
 from karat.reports.release import story as stories
 from karat.reports.release.evidence import tables as behind
 from karat.reports.release.review import Section, sections
@@ -30,7 +30,6 @@ from karat.tables.release.pipeline import (
     ReleaseStory,
     RolledBack,
     TrackRecord,
-    stage_name,
 )
 from karat.web.experiments.experiments import axis_of, effect_cells
 from karat.web.framework.auth import AnEngineer, AReader
@@ -48,42 +47,12 @@ WAIT_S = 3.0
 Act = Literal[
     "advanced", "skipped", "held", "resumed", "reviewed", "overridden", "rolled_back", "evidence"
 ]  # fmt: skip
-_CHIPS = {"pass": "pass", "fail": "fail", "breach": "fail", "unhealthy": "fail"}
-_STATES = {"rolled_back": "fail", "done": "pass"}
-
-
-@dataclass(frozen=True)
-class StageShown:
-    """A stage of the rail."""
-
-    name: str
-    state: str
-    now: bool  # whether the release is in it, and not over
-    said: str  # its evidence in words
-    chip: str  # class of the chip
-    entered_us: int | None
-    left_us: int | None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A release in words."""
-
-    status: ReleaseStatus
-    state: str
-    chip: str
-    users: str
-    next: str
-    rail: Sequence[StageShown]
 
 
 @dataclass(frozen=True)
 class EvidenceShown:
     """The evidence of a stage, and what its result has to draw."""
 
-    stage: str
-    said: str
-    chip: str
     evidence: Evidence
     reason: str
     hashes: Sequence[tuple[str, str]]
@@ -103,10 +72,11 @@ class Typed:
 @dataclass(frozen=True, kw_only=True)
 class BoardPage(Page):
     template: ClassVar[str] = "releases.html.j2"
+    words: ClassVar[ModuleType] = reports
     releases: Sequence[ReleaseStatus]
     record: TrackRecord
-    in_flight: Sequence[Shown] = field(repr=False)
-    ended: Sequence[Shown] = field(repr=False)
+    in_flight: Sequence[ReleaseStatus] = field(repr=False)
+    ended: Sequence[ReleaseStatus] = field(repr=False)
     measured: Table = field(repr=False)
     relation: str = field(repr=False)
 
@@ -114,9 +84,9 @@ class BoardPage(Page):
 @dataclass(frozen=True, kw_only=True)
 class ReleasePage(Page):
     template: ClassVar[str] = "release.html.j2"
+    words: ClassVar[ModuleType] = reports
     story: ReleaseStory
     choices: Mapping[EventKind, str]  # what the user may do, with its consequence
-    shown: Shown = field(repr=False)
     next: str = field(repr=False)
     evidence: Sequence[EvidenceShown] = field(repr=False)
     events: Sequence[tuple[ReleaseEvent, str]] = field(repr=False)
@@ -136,8 +106,8 @@ def board(call: AReader) -> Response:
         releases=rows,
         record=record,
         # Users may still get the candidate of one whose switch is not where it should be.
-        in_flight=[_shown(row) for row in rows if not row.over or row.problem],
-        ended=[_shown(row) for row in rows if row.over and not row.problem],
+        in_flight=[row for row in rows if not row.over or row.problem],
+        ended=[row for row in rows if row.over and not row.problem],
         measured=stories.kept_table(record),
         relation=stories.relation_text(record.relation),
     )
@@ -191,7 +161,7 @@ def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool
         status = pipeline.skip(workspace, name, by=by, now=now, stage=stage, reason=reason)
     else:
         status = pipeline.note(workspace, name, do, by=by, reason=reason, now=now)
-    return words.headline(status)
+    return reports.headline(status)
 
 
 def roll_back(call: Call, name: str, reason: str) -> RolledBack:
@@ -238,37 +208,15 @@ def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
         crumbs=[("Board", "/releases")],
         story=story,
         choices={each.kind: each.consequence for each in release.choices(call.who)},
-        shown=_shown(story.status),
-        next=_capital(words.next_text(story.status)),
+        next=_capital(reports.next_text(story.status)),
         evidence=[_evidence(each) for each in story.status.evidence],
         events=[
-            (event, _capital(words.sentence_of(event))) for event in stories.told(story.events)
+            (event, _capital(reports.sentence_of(event))) for event in stories.told(story.events)
         ],
         promised=stories.promised(story),
         review=list(sections(story.review)),
         **more,
     )
-
-
-def _shown(status: ReleaseStatus) -> Shown:
-    rail = [
-        StageShown(
-            stage_name(row.stage),
-            row.state,
-            row.state == "current" and not status.over,
-            words.verdict_text(row),
-            "" if row.state == "skipped" else _CHIPS.get(row.verdict or "", ""),
-            row.entered_us,
-            row.left_us,
-        )
-        for row in status.stages
-    ]
-    share = status.share
-    users = "no user" if not share else "all users" if share >= 1 else f"{percent(share)} of users"
-    return Shown(
-        status, words.state_name(status), _STATES.get(status.state, ""), users,
-        words.next_text(status), rail,
-    )  # fmt: skip
 
 
 def _evidence(each: Evidence) -> EvidenceShown:
@@ -281,9 +229,6 @@ def _evidence(each: Evidence) -> EvidenceShown:
     hashes = [(f"{side} {name}", value) for side, marks in sides for name, value in marks.items()]
     hashes += [("judgments", each.judgments)] if each.judgments else []
     return EvidenceShown(
-        stage=stage_name(each.stage),
-        said=words.VERDICTS[each.verdict],
-        chip=_CHIPS.get(each.verdict, ""),
         evidence=each,
         reason=_capital(each.reason),
         hashes=[*hashes, ("policy", each.policy)],
