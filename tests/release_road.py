@@ -17,6 +17,7 @@ from karat.workflows.experiments.assignment import read_rollout
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.import_events import import_events
 from karat.workflows.release import pipeline
+from karat.workflows.release.pipeline import Release
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
@@ -122,12 +123,12 @@ class Road:
         with self.open() as opened:
             runs = pipeline.run(opened, now=self.now)
         return next((each.status for each in runs if each.name == name), None) or self.call(
-            pipeline.status, name
+            Release.status, name
         )
 
     def call(self, verb: Any, name: str = "hybrid", **values: Any) -> Any:
         with self.open() as opened:
-            return verb(opened, name, now=self.now, **values)
+            return verb(Release.of(opened, name, self.now), **values)
 
     def roll_back(self, reason: str, name: str = "hybrid") -> Any:
         """Give all users the baseline again, as a person."""
@@ -136,7 +137,7 @@ class Road:
         )
 
     def review(self, name: str = "hybrid") -> Any:
-        return self.call(pipeline.note, name, kind="reviewed", by="anna", reason="ten, all fine")
+        return self.call(Release.note, name, kind="reviewed", by="anna", reason="ten, all fine")
 
     def live(self, days: float, effect: Effect = Effect()) -> None:
         """Let users search for some days, with the arms of the rollout file."""

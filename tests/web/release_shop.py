@@ -10,6 +10,7 @@ from tests.release_road import GATE, POLICY, Effect, Road, make_road
 from tests.web.conftest import Clock
 
 from karat.workflows.release import pipeline
+from karat.workflows.release.pipeline import Release
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -20,8 +21,8 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Road:
     road.start()
     road.run()
     road.review()
-    if road.call(pipeline.status).stage == "shadow":
-        road.call(pipeline.skip, by="ben", reason="no shadow traffic")
+    if road.call(Release.status).stage == "shadow":
+        road.call(Release.skip, by="ben", reason="no shadow traffic")
     road.run()
     road.live(1, Effect(lift=0.1))
     road.run()

@@ -115,7 +115,7 @@ def _shipped(opened: Workspace, days: _Days) -> None:
     pipeline.start(opened, SECOND, "bm25", "hybrid", policy, by=WHO, now=days.at(7, 3))
     pipeline.run(opened, now=days.at(7, 4))
     reason = "ten queries that got worse looked at: two new documents were wrong, and both far down"
-    pipeline.note(opened, SECOND, "reviewed", by=WHO, reason=reason, now=days.at(27))
+    pipeline.Release.of(opened, SECOND, days.at(27)).note("reviewed", by=WHO, reason=reason)
     for day in (28, 30, 32, 35):
         pipeline.run(opened, now=days.at(day, 6))
 

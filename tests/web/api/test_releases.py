@@ -17,7 +17,7 @@ from tests.web.release_shop import clock, road, walked, workspace
 from karat.clients.karat_server import Client
 from karat.errors import UsageError
 from karat.tables.accounts.people import SCOPES_OF
-from karat.workflows.release import pipeline
+from karat.workflows.release.pipeline import Release
 
 __all__ = ["clock", "road", "walked", "workspace"]
 HERE = "/api/releases/hybrid"
@@ -34,10 +34,10 @@ def program(program_of: ProgramOf) -> TestClient:
 
 def test_reading_is_what_the_verbs_return(road: Road, program: TestClient) -> None:
     status = program.get(HERE).json()
-    assert status == as_json(road.call(pipeline.status))
+    assert status == as_json(road.call(Release.status))
     assert [row["name"] for row in rows_of(program, "/api/releases")] == ["synonyms", "hybrid"]
     story = program.get(f"{HERE}/story").json()
-    assert story == as_json(road.call(pipeline.story))
+    assert story == as_json(road.call(Release.story))
     assert all(event["opening"] is None for event in story["events"]), "it may name secrets"
     assert program.get("/api/releases/record").json()["releases"] == []
     assert error_of(program.get("/api/releases/hybird"))[:2] == (404, "not_found")
@@ -58,7 +58,7 @@ def test_steps_that_the_rules_refuse_are_conflicts(road: Road, program: TestClie
     assert program.post(f"{HERE}/override", json={"reason": "no"}).status_code == 409
     for body in ({}, {"reason": ""}, {"reason": "  "}, {"reason": 3}):
         assert program.post(f"{HERE}/hold", json=body).status_code == 400, body
-    assert road.call(pipeline.status).state == "ab"
+    assert road.call(Release.status).state == "ab"
 
 
 def test_a_rater_and_a_reader_change_nothing(

@@ -33,7 +33,7 @@ def opened(app: FastAPI) -> Workspace:
 
 
 def stages(opened: Workspace) -> str:
-    return pipeline.status(opened, "newer", now=NOW).stage
+    return pipeline.Release.of(opened, "newer", NOW).status().stage
 
 
 def until(said: str, caplog: pytest.LogCaptureFixture) -> None:

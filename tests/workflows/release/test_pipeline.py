@@ -16,6 +16,7 @@ from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.release import pipeline
 from karat.workflows.release._switching import roll_back_now
+from karat.workflows.release.pipeline import Release
 from karat.workflows.workspace.annotations import annotations_of
 
 BETTER = Effect(lift=0.1)
@@ -74,7 +75,7 @@ def shipped(road: Road) -> None:
 
 def test_a_good_change_ships(road: Road) -> None:
     shipped(road)
-    story = road.call(pipeline.story)
+    story = road.call(Release.story)
     # By a click rate of .4, .1 more is a quarter; clicks beyond 1 are cut.
     assert story.kept.metric == "CTR"
     assert story.kept.online_low < 0.25 < story.kept.online_high
@@ -114,7 +115,7 @@ def test_a_breach_in_the_ramp_comes_back_although_it_is_held(testing: Road) -> N
     testing.live(7, BETTER)
     testing.review()
     assert testing.run().state == "ramp_50"
-    testing.call(pipeline.note, kind="held", by="anna", reason="deploy freeze")
+    testing.call(Release.note, kind="held", by="anna", reason="deploy freeze")
     testing.live(1, Effect(lift=0.1, slower=2_000))
     status = testing.run()
     assert (status.state, status.share) == ("rolled_back", 0.0)
@@ -151,12 +152,12 @@ def test_a_dead_and_a_slow_candidate_fail_in_shadow(road: Road, candidate: str, 
     road.policy = road.policy.replace('max_drop = "2%"', 'max_drop = "60%"')
     road.start(candidate, candidate)
     if candidate == "dead":  # its gate fails too
-        road.call(pipeline.skip, candidate, by="anna", reason="look at shadow", stage="offline")
+        road.call(Release.skip, candidate, by="anna", reason="look at shadow", stage="offline")
     status = road.run(candidate)
     assert (status.state, status.step.action, share(road)) == ("shadow", "fix", 0)
     assert why in status.step.reason
     with pytest.raises(UsageError, match="does not pass"):
-        road.call(pipeline.advance, candidate, by="anna")
+        road.call(Release.advance, candidate, by="anna")
 
 
 def test_half_of_the_queries_do_not_pass(road: Road) -> None:
@@ -164,12 +165,12 @@ def test_half_of_the_queries_do_not_pass(road: Road) -> None:
     status = road.run("half")
     assert (status.state, share(road)) == ("offline", 0)
     with pytest.raises(UsageError, match="does not pass"):
-        road.call(pipeline.advance, "half", by="anna")
+        road.call(Release.advance, "half", by="anna")
 
 
 def test_judgments_of_yesterday_do_not_pass(road: Road) -> None:
     road.start()
-    road.call(pipeline.evidence)
+    road.call(Release.evidence)
     later = pl.DataFrame(
         {"query_id": ["q0"], "doc_id": ["q0d9"], "grade": [3.0], "rater": ["ben"]}
     ).with_columns(reason=pl.lit(None, pl.String))
@@ -177,9 +178,9 @@ def test_judgments_of_yesterday_do_not_pass(road: Road) -> None:
         import_exchange(
             opened, Exchange("csv", judgments=later), file="later.csv", sha256="1", now=road.now
         )
-    assert "other judgments" in road.call(pipeline.status).step.reason
+    assert "other judgments" in road.call(Release.status).step.reason
     with pytest.raises(UsageError, match="other judgments than those of now"):
-        road.call(pipeline.advance, by="anna")
+        road.call(Release.advance, by="anna")
     road.now += 1
     assert road.run().state == "ab"  # the round gathers it again
 
@@ -226,14 +227,14 @@ def test_other_arms_in_the_log_are_no_evidence(testing: Road) -> None:
     assert (status.state, status.step.reason) == ("ab", "there is no evidence")
     testing.now += 7 * DAY
     with pytest.raises(UsageError, match="no such evidence"):
-        testing.call(pipeline.advance, "second", by="anna")
+        testing.call(Release.advance, "second", by="anna")
 
 
 def test_a_skipped_stage_is_shown_for_ever(road: Road) -> None:
     road.start()
     road.run()
     road.review()
-    status = road.call(pipeline.skip, by="anna", reason="too little traffic to test", stage="ab")
+    status = road.call(Release.skip, by="anna", reason="too little traffic to test", stage="ab")
     row = next(row for row in status.stages if row.stage == "ab")
     assert (row.state, row.by, row.reason) == ("skipped", "anna", "too little traffic to test")
     assert status.state == "ramp_50"
@@ -246,11 +247,8 @@ def test_a_policy_without_promises_gets_a_proposal(road: Road) -> None:
         road.start()
     assert "gain = 0.2" in str(caught.value.fix)
     assert "# memory = … " in str(caught.value.fix)
-    assert road.call(_statuses) == []
-
-
-def _statuses(opened: Any, _name: str, *, now: int) -> Any:
-    return pipeline.statuses(opened, now=now)
+    with road.open() as opened:
+        assert pipeline.statuses(opened, now=road.now) == []
 
 
 def test_one_release_that_fails_does_not_stop_the_others(testing: Road) -> None:
@@ -277,7 +275,7 @@ def test_a_lost_folder_is_written_again(testing: Road) -> None:
 @pytest.mark.parametrize("by", ["karat", ""])
 def test_only_karat_is_called_karat(testing: Road, by: str) -> None:
     with pytest.raises(UsageError, match="not the name of a user"):
-        testing.call(pipeline.skip, by=by, reason="me", stage="ab")
+        testing.call(Release.skip, by=by, reason="me", stage="ab")
 
 
 def test_two_releases_do_not_share_a_switch(testing: Road) -> None:

@@ -24,6 +24,7 @@ from karat.formats.own.release_files import tombstone
 from karat.release.pipeline import ReleaseState, rollout_of
 from karat.workflows.release import pipeline
 from karat.workflows.release._switching import roll_back_now
+from karat.workflows.release.pipeline import Release
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def agree(road: Road) -> None:
 
 
 def skip(road: Road, stage: str) -> Any:
-    return road.call(pipeline.skip, by="anna", reason="a test", stage=stage)
+    return road.call(Release.skip, by="anna", reason="a test", stage=stage)
 
 
 def to(road: Road, stage: str) -> None:
@@ -156,16 +157,16 @@ def test_the_database_goes_away_during_a_rollback(
     road: Road, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to(road, "ramp_50")
-    real = pipeline.Release.adopt
+    real = Release.adopt
 
     def away(*_: Any) -> Any:
         raise KaratError("the store cannot be reached")
 
-    monkeypatch.setattr(pipeline.Release, "adopt", away)
+    monkeypatch.setattr(Release, "adopt", away)
     found = road.roll_back("wrong prices")
     assert (found.status, found.problem) == (None, "the store cannot be reached")
     assert at_switch(road)["stopped"]
-    monkeypatch.setattr(pipeline.Release, "adopt", real)
+    monkeypatch.setattr(Release, "adopt", real)
     agree(road)
 
 
@@ -177,7 +178,7 @@ def test_an_older_database_does_not_ship_again(road: Road) -> None:
     for file in road.folder.glob("karat.db*"):
         file.unlink()
     shutil.move(road.folder / "backup.db", road.folder / "karat.db")
-    status = road.call(pipeline.status)
+    status = road.call(Release.status)
     assert (status.state, status.share) == ("rolled_back", 0.0)
     agree(road)
 
@@ -257,7 +258,7 @@ def test_two_rounds_at_once(road: Road) -> None:
 def test_the_second_operator_is_told(road: Road) -> None:
     to(road, "offline")
     with road.open() as opened:
-        first = pipeline.Release.of(opened, "hybrid", road.now)
+        first = Release.of(opened, "hybrid", road.now)
         skip(road, "offline")
         with pytest.raises(pipeline.Overtaken, match="anna took another step of hybrid meanwhile"):
             first.record("skipped", by="ben", reason="me too", stage="offline")

@@ -13,6 +13,7 @@ from tests.release_road import Road, make_road
 from karat.clients.switch import SwitchError
 from karat.errors import KaratError, UsageError
 from karat.workflows.release import pipeline
+from karat.workflows.release.pipeline import Release
 
 
 @pytest.fixture
@@ -52,12 +53,12 @@ def test_without_a_database_the_next_round_writes_it(road: Road) -> None:
     found = back(road, away)
     assert stopped(road)
     assert (found.status, found.problem) == (None, "the store did not answer")
-    status = road.call(pipeline.status)
+    status = road.call(Release.status)
     assert status.state == "rolled_back"
-    assert [each.kind for each in road.call(pipeline.choices, by="anna")] == ["rolled_back"]
+    assert [each.kind for each in road.call(Release.choices, by="anna")] == ["rolled_back"]
     road.run()
-    assert road.call(pipeline.choices, by="anna") == []
-    assert road.call(pipeline.status).step.reason == "it is rolled back"
+    assert road.call(Release.choices, by="anna") == []
+    assert road.call(Release.status).step.reason == "it is rolled back"
 
 
 def test_a_switch_that_fails_is_an_error_and_the_ledger_knows(road: Road) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from karat.cli.workspace.workspace import clock, opened
 
 if TYPE_CHECKING:
     from karat.tables.release.pipeline import ReleaseStatus
+    from karat.workflows.release.pipeline import Release
 
 _EXIT = {"pass": 0, "fail": 1, "breach": 1}
 _where = options.option(
@@ -52,6 +54,15 @@ def _of_release(name: str, *examples: str) -> Callable[[_Command], _Command]:
     """A command on the release NAME."""
     of_name = click.argument("name", metavar="NAME")
     return lambda command: _command(name, *examples)(of_name(command))
+
+
+@contextmanager
+def _release(name: str, start: Path) -> Iterator[Release]:
+    """A release of a workspace, as it is now."""
+    from karat.workflows.release.pipeline import Release
+
+    with opened(start) as workspace:
+        yield Release.of(workspace, name, clock())
 
 
 def _show(status: ReleaseStatus, output: str) -> None:
@@ -107,10 +118,11 @@ def status(name: str | None, start: Path, output: str) -> None:
     from karat.reports.release import pipeline as shown
     from karat.workflows.release import pipeline
 
+    if name is not None:
+        with _release(name, start) as release:
+            _show(release.status(), output)
+        return
     with opened(start) as workspace:
-        if name is not None:
-            _show(pipeline.status(workspace, name, now=clock()), output)
-            return
         options.emit(shown, pipeline.statuses(workspace, now=clock()), output)
 
 
@@ -129,13 +141,11 @@ def evidence(name: str, reviewed: str | None, by: str, start: Path, output: str)
     A gate over the golden set, a shadow comparison, an analysis of the A/B test, or the rollback
     signal. Exit codes: 0 it passes · 1 it fails · 3 it cannot tell.
     """
-    from karat.workflows.release import pipeline
-
-    with opened(start) as workspace:
+    with _release(name, start) as release:
         if reviewed is not None:
-            found = pipeline.note(workspace, name, "reviewed", by=by, reason=reviewed, now=clock())
+            found = release.note("reviewed", by=by, reason=reviewed)
         else:
-            found = pipeline.evidence(workspace, name, now=clock())
+            found = release.evidence()
     _show(found, output)
     return 0 if reviewed is not None else _exit_code(found)
 
@@ -150,10 +160,8 @@ def _exit_code(found: ReleaseStatus) -> int:
 @_acting
 def advance(name: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Pass the current stage, on its evidence."""
-    from karat.workflows.release import pipeline
-
-    with opened(start) as workspace:
-        found = pipeline.advance(workspace, name, by=by, now=clock(), stage=stage or "")
+    with _release(name, start) as release:
+        found = release.advance(by=by, stage=stage or "")
     _show(found, output)
 
 
@@ -163,18 +171,14 @@ def advance(name: str, stage: str | None, by: str, start: Path, output: str) -> 
 @_acting
 def skip(name: str, reason: str, stage: str | None, by: str, start: Path, output: str) -> None:
     """Go on without the evidence of the current stage."""
-    from karat.workflows.release import pipeline
-
-    with opened(start) as workspace:
-        found = pipeline.skip(workspace, name, by=by, reason=reason, now=clock(), stage=stage or "")
+    with _release(name, start) as release:
+        found = release.skip(by=by, reason=reason, stage=stage or "")
     _show(found, output)
 
 
 def _noted(name: str, kind: Any, by: str, reason: str, start: Path, output: str) -> None:
-    from karat.workflows.release import pipeline
-
-    with opened(start) as workspace:
-        found = pipeline.note(workspace, name, kind, by=by, reason=reason, now=clock())
+    with _release(name, start) as release:
+        found = release.note(kind, by=by, reason=reason)
     _show(found, output)
 
 
@@ -230,11 +234,12 @@ def why(name: str | None, start: Path, output: str) -> None:
     from karat.reports.release import story as shown
     from karat.workflows.release import pipeline
 
+    if name is not None:
+        with _release(name, start) as release:
+            options.emit(shown, release.story(), output)
+        return
     with opened(start) as workspace:
-        if name is None:
-            options.emit(shown, pipeline.track_record(workspace), output)
-        else:
-            options.emit(shown, pipeline.story(workspace, name, now=clock()), output)
+        options.emit(shown, pipeline.track_record(workspace), output)
 
 
 @_command("run", "karat release run", "karat release run -f json")
@@ -264,11 +269,9 @@ def watch(name: str, override: str | None, by: str, start: Path, output: str) ->
 
     Exit codes: 0 within its limit · 1 beyond it · 3 cannot tell.
     """
-    from karat.workflows.release import pipeline
-
-    with opened(start) as workspace:
+    with _release(name, start) as release:
         if override is not None:
-            pipeline.note(workspace, name, "overridden", by=by, reason=override, now=clock())
-        found = pipeline.watch(workspace, name, now=clock())
+            release.note("overridden", by=by, reason=override)
+        found = release.watch()
     _show(found, output)
     return _exit_code(found)

@@ -21,7 +21,7 @@ from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.jobs import InTurn
-from karat.web.release.releases import roll_back
+from karat.web.release.releases import release_of, roll_back
 from karat.workflows.release import pipeline
 
 ROUTER = APIRouter(prefix="/api/releases", tags=["releases"])
@@ -66,28 +66,25 @@ def release_record(call: AReader) -> Response:
 @ROUTER.get("/{release}", response_model=one(ReleaseStatus))
 def release(call: AReader, release: str) -> Response:
     """Where a release is, and what comes next."""
-    return json_response(pipeline.status(call.site.workspace, release, now=call.now))
+    return json_response(release_of(call, release).status())
 
 
 @ROUTER.get("/{release}/story", response_model=one(ReleaseStory))
 def release_story(call: AReader, release: str) -> Response:
     """Everything about a release: its promise, its ledger, and what was measured."""
-    return json_response(pipeline.story(call.site.workspace, release, now=call.now))
+    return json_response(release_of(call, release).story())
 
 
 @ROUTER.post("/{release}/evidence", response_model=one(ReleaseStatus))
 def release_evidence(call: AnEngineer, release: str, _turn: InTurn) -> Response:
     """Gather the evidence that the stage of a release wants, and record it."""
-    return json_response(pipeline.evidence(call.site.workspace, release, now=call.now))
+    return json_response(release_of(call, release).evidence())
 
 
 @ROUTER.post("/{release}/advance", response_model=one(ReleaseStatus))
 def release_advance(call: AnEngineer, release: str, body: AStep) -> Response:
     """Pass the current stage on its evidence; 409 if it does not suffice, or the stage is over."""
-    found = pipeline.advance(
-        call.site.workspace, release, by=call.who, now=call.now, stage=body.stage
-    )
-    return json_response(found)
+    return json_response(release_of(call, release).advance(by=call.who, stage=body.stage))
 
 
 @ROUTER.post("/{release}/skip", response_model=one(ReleaseStatus))
@@ -95,10 +92,8 @@ def release_skip(
     call: AnEngineer, release: str, body: Annotated[SkipBody, Depends(Body(SkipBody))]
 ) -> Response:
     """Go on without the evidence of the current stage; 409 if the stage is over."""
-    found = pipeline.skip(
-        call.site.workspace, release, by=call.who, now=call.now, stage=body.stage,
-        reason=_reason(body),
-    )  # fmt: skip
+    reason = _reason(body)
+    found = release_of(call, release).skip(by=call.who, reason=reason, stage=body.stage)
     return json_response(found)
 
 
@@ -136,10 +131,8 @@ def release_rollback(call: AnEngineer, release: str, body: AReason) -> Response:
 
 
 def _noted(call: Call, name: str, kind: EventKind, body: ReasonBody) -> Response:
-    found = pipeline.note(
-        call.site.workspace, name, kind, by=call.who, reason=_reason(body), now=call.now
-    )
-    return json_response(found)
+    reason = _reason(body)
+    return json_response(release_of(call, name).note(kind, by=call.who, reason=reason))
 
 
 def _reason(body: ReasonBody) -> str:

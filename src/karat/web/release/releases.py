@@ -39,6 +39,7 @@ from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Outcome, begin
 from karat.workflows.release import pipeline
+from karat.workflows.release.pipeline import Release
 
 ROUTER = APIRouter()
 LOG = logging.getLogger("karat.web")
@@ -145,7 +146,6 @@ def act(
 
 def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool) -> str:
     """Take a step; the new state in a sentence."""
-    workspace, by, now = call.site.workspace, call.who, call.now
     if do != "advanced" and not reason:
         raise UsageError("a reason is missing", fix="say why, in a sentence")
     if do == "rolled_back":
@@ -156,19 +156,23 @@ def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool
             return f"{name} is rolled back. The ledger could not be written: {found.problem}"
         status = found.status
     elif do == "advanced":
-        status = pipeline.advance(workspace, name, by=by, now=now, stage=stage)
+        status = release_of(call, name).advance(by=call.who, stage=stage)
     elif do == "skipped":
-        status = pipeline.skip(workspace, name, by=by, now=now, stage=stage, reason=reason)
+        status = release_of(call, name).skip(by=call.who, reason=reason, stage=stage)
     else:
-        status = pipeline.note(workspace, name, do, by=by, reason=reason, now=now)
+        status = release_of(call, name).note(do, by=call.who, reason=reason)
     return reports.headline(status)
+
+
+def release_of(call: Call, name: str) -> Release:
+    return Release.of(call.site.workspace, name, call.now)
 
 
 def roll_back(call: Call, name: str, reason: str) -> RolledBack:
     """Roll a release back, users first: also if the ledger cannot be read or written."""
     workspace = call.site.workspace
     try:
-        allowed = pipeline.choices(workspace, name, by=call.who, now=call.now)
+        allowed = release_of(call, name).choices(call.who)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - a database may fail in any way; users come first
@@ -185,11 +189,11 @@ def roll_back(call: Call, name: str, reason: str) -> RolledBack:
 def _gather(call: Call, name: str) -> Response:
     """Gather evidence in the background, and lead to its progress if it takes long."""
     workspace, where = call.site.workspace, f"/releases/{name}"
-    pipeline.state_of(workspace, name)
+    release_of(call, name)
 
     def work(progress: Any) -> Outcome:
         progress("gathering evidence")
-        pipeline.evidence(workspace, name, now=call.site.clock())
+        Release.of(workspace, name, call.site.clock()).evidence()
         return Outcome(where)
 
     number = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -201,7 +205,7 @@ def _gather(call: Call, name: str) -> Response:
 
 
 def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
-    release = pipeline.Release.of(call.site.workspace, name, call.now)
+    release = release_of(call, name)
     story = release.story()
     return ReleasePage(
         title=name,

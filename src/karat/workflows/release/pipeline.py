@@ -165,6 +165,63 @@ class Release:
         done = self.state.rolled_back is not None and pipeline.is_set(self.state)
         return [] if done else [Choice("rolled_back", "the switch is set again")]
 
+    # --- steps of people ---
+
+    def evidence(self) -> ReleaseStatus:
+        """Gather the evidence of the stage again, record it, and roll back if it says so."""
+        self.adopt()
+        if self.state.over:
+            raise NotAllowed(f"{self.state.name} is over: no stage of it wants evidence")
+        self.record_evidence(self.gather())
+        current = self.current
+        step = next_step(self.state, current)
+        if step.action == "rollback":
+            self.take(step, current)
+            self.set_switch()
+        return self.status()
+
+    def watch(self) -> ReleaseStatus:
+        """Gather the evidence of one whose candidate users get, with its rollback signal."""
+        state = self.state
+        if not state.over and not state.moves_users:
+            raise NotAllowed(f"{state.name} is in {state.stage}: no user gets the candidate yet")
+        return self.evidence()
+
+    def advance(self, *, by: str, stage: str = "") -> ReleaseStatus:
+        """Pass the stage that it is in, on its evidence; ``stage`` is where the user saw it."""
+        self._begin(by)
+        state = self.state
+        known, about = state.evidence.get(state.stage), state.evidence_of(state.stage)
+        self.record(
+            "advanced", by=by, stage=stage or state.stage,
+            reason="" if about is None else about.reason,
+            because=None if known is None else known.seq, judgments=self.current.judgments,
+        )  # fmt: skip
+        self.set_switch()
+        return self.status()
+
+    def skip(self, *, by: str, reason: str, stage: str = "") -> ReleaseStatus:
+        """Go on without the evidence of a stage: by a person, with a reason."""
+        self._begin(by)
+        self.record("skipped", by=by, reason=reason, stage=stage or self.state.stage)
+        self.set_switch()
+        return self.status()
+
+    def note(self, kind: EventKind, *, by: str, reason: str) -> ReleaseStatus:
+        """Hold, resume, override the rollback signal, or record the review of false positives."""
+        self._begin(by)
+        if not reason.strip():
+            raise UsageError(
+                "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
+            )
+        self.record(kind, by=by, reason=reason)
+        return self.status()
+
+    def _begin(self, by: str) -> None:
+        """Begin a step of a person."""
+        check_person(by)
+        self.adopt()
+
     # --- writing ---
 
     def record(
@@ -315,19 +372,14 @@ def state_of(opened: Workspace, name: str) -> ReleaseState:
     return replay(name, events_of(opened, name))
 
 
-def status(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
-    """Where a release is, and what comes next."""
-    return Release.of(opened, name, now).status()
-
-
 def statuses(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
     """All releases, the latest first."""
-    return [status(opened, name, now=now) for name in release_names(opened)]
+    return [Release.of(opened, name, now).status() for name in release_names(opened)]
 
 
 def in_flight(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
     """The releases that are not over, or whose switch has not followed; the latest first."""
-    return [status(opened, name, now=now) for name in names_in_flight(opened)]
+    return [Release.of(opened, name, now).status() for name in names_in_flight(opened)]
 
 
 def board(opened: Workspace, *, now: int) -> tuple[list[ReleaseStatus], TrackRecord]:
@@ -344,16 +396,6 @@ def track_record(opened: Workspace) -> TrackRecord:
 def _record_of(states: Sequence[ReleaseState]) -> TrackRecord:
     rows = [kept_by(state) for state in states if state.over and len(state.entered) > 2]
     return TrackRecord(rows, relation(rows))
-
-
-def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
-    """Everything about a release."""
-    return Release.of(opened, name, now).story()
-
-
-def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
-    """What a user may do with a release now."""
-    return Release.of(opened, name, now).choices(by)
 
 
 def _margin(state: ReleaseState) -> str:
@@ -519,77 +561,10 @@ def _moves(opened: Workspace, policy: ReleasePolicy) -> object:
     return (config.kind, str(config.url), config.command, config.alias)
 
 
-def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
-    """Gather the evidence of the stage again, record it, and roll back if it says so."""
-    release = Release.of(opened, name, now)
-    release.adopt()
-    if release.state.over:
-        raise NotAllowed(f"{name} is over: no stage of it wants evidence")
-    release.record_evidence(release.gather())
-    current = release.current
-    step = next_step(release.state, current)
-    if step.action == "rollback":
-        release.take(step, current)
-        release.set_switch()
-    return release.status()
-
-
-def watch(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
-    """Gather the evidence of a release whose candidate users get, with its rollback signal."""
-    state = state_of(opened, name)
-    if not state.over and not state.moves_users:
-        raise NotAllowed(f"{name} is in {state.stage}: no user gets the candidate yet")
-    return evidence(opened, name, now=now)
-
-
 def _says(found: Evidence) -> tuple[object, ...]:
     """What evidence is about, and what it says; numbers in its reason may change."""
     reason = "" if found.candidate else found.reason
     return (found.stage, found.verdict, found.ended, found.candidate, found.judgments, reason)
-
-
-def _by_person(opened: Workspace, name: str, by: str, now: int) -> Release:
-    """The release in which a person takes a step."""
-    check_person(by)
-    release = Release.of(opened, name, now)
-    release.adopt()
-    return release
-
-
-def advance(opened: Workspace, name: str, *, by: str, now: int, stage: str = "") -> ReleaseStatus:
-    """Pass the stage that a release is in, on its evidence; ``stage`` is where the user saw it."""
-    release = _by_person(opened, name, by, now)
-    state = release.state
-    known, about = state.evidence.get(state.stage), state.evidence_of(state.stage)
-    release.record(
-        "advanced", by=by, stage=stage or state.stage, reason="" if about is None else about.reason,
-        because=None if known is None else known.seq, judgments=release.current.judgments,
-    )  # fmt: skip
-    release.set_switch()
-    return release.status()
-
-
-def skip(
-    opened: Workspace, name: str, *, by: str, reason: str, now: int, stage: str = ""
-) -> ReleaseStatus:
-    """Go on without the evidence of a stage: by a person, with a reason."""
-    release = _by_person(opened, name, by, now)
-    release.record("skipped", by=by, reason=reason, stage=stage or release.state.stage)
-    release.set_switch()
-    return release.status()
-
-
-def note(
-    opened: Workspace, name: str, kind: EventKind, *, by: str, reason: str, now: int
-) -> ReleaseStatus:
-    """Hold, resume, override the rollback signal, or record the review of false positives."""
-    release = _by_person(opened, name, by, now)
-    if not reason.strip():
-        raise UsageError(
-            "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
-        )
-    release.record(kind, by=by, reason=reason)
-    return release.status()
 
 
 def roll_back_first(
@@ -664,7 +639,7 @@ def _ran(opened: Workspace, name: str, now: int) -> ReleaseRun:
         try:
             problem = release.go_on()
         except Overtaken as error:
-            return ReleaseRun(name, [], error.what, status(opened, name, now=now))
+            return ReleaseRun(name, [], error.what, Release.of(opened, name, now).status())
         return ReleaseRun(name, release.events[before.seq :], problem, release.status())
 
 
