@@ -35,6 +35,7 @@ from karat.tables.release.pipeline import (
 KARAT = "karat"
 """Who did what no person did."""
 _SWITCHED = {"switched", "unreachable"}
+_BEFORE_RAMP = {OFFLINE, SHADOW, AB}
 _BACK = "all users get the baseline again"
 _NOT_SET = "the switch has not acknowledged the shares of this stage"
 
@@ -195,7 +196,7 @@ def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     lacking = insufficient(state, known.evidence, Current(event.at_us, event.judgments))
     if lacking:
         raise NotAllowed(f"{stage_name(rule.name)} of {state.name} does not pass: {lacking}")
-    if waits := too_early(state, event.at_us):
+    if waits := too_early(state, rule, event.at_us):
         raise NotAllowed(f"{stage_name(rule.name)} of {state.name} does not pass: {waits}")
     _approver(rule, event, state)
     return _left(state, event)
@@ -283,9 +284,6 @@ def _overridden(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
 
 def insufficient(state: ReleaseState, evidence: Evidence | None, current: Current) -> str:
     """Why evidence does not pass the stage that a release is in; empty if it does."""
-    rule = state.rule
-    if rule is None:
-        return "it has passed all stages"
     if evidence is None:
         return "there is no evidence"
     if evidence.verdict == "cannot_tell" and not evidence.candidate:
@@ -333,20 +331,17 @@ def _other(side: str, version: Version, marks: Mapping[str, str]) -> str:
     return "" if both else f"its evidence does not say which {side} it is about"
 
 
-def too_early(state: ReleaseState, now: int) -> str:
+def too_early(state: ReleaseState, rule: Stage, now: int) -> str:
     """How long the stage has to last; empty if it has lasted."""
-    rule = state.rule
-    left = 0 if rule is None else state.entered_us + rule.least_us - now
-    return "" if rule is None or left <= 0 else f"it lasts at least {duration_text(rule.least_us)}"
+    lasted = now - state.entered_us >= rule.least_us
+    return "" if lasted else f"it lasts at least {duration_text(rule.least_us)}"
 
 
 def needs_review(state: ReleaseState) -> bool:
     """Whether false positives have to be reviewed before the next stage: before the ramp."""
-    rule = state.rule
-    if rule is None or state.reviewed is not None:
+    if state.reviewed is not None or state.stage not in _BEFORE_RAMP:
         return False
-    after = state.opening.policy.after(rule.name)
-    return rule.name in {OFFLINE, SHADOW, AB} and after not in {OFFLINE, SHADOW, AB}
+    return state.opening.policy.after(state.stage) not in _BEFORE_RAMP
 
 
 # --- what comes next ---
@@ -368,14 +363,14 @@ def _protections(state: ReleaseState, current: Current) -> Iterator[Step]:
     if not state.moves_users:
         return
     policy = state.opening.policy
-    known = state.evidence.get(state.stage)
-    about = None if known is None else known.evidence
+    about = state.evidence_of(state.stage)
     if about is not None and not_about(state, about, current):
         about = None
-    if about is not None and about.verdict in {"breach", "fail"} and known is not None:
+    if about is not None and about.verdict in {"breach", "fail"}:
         ignored = about.kind == "watch" and state.overridden is not None
         if not ignored:
-            yield Step("rollback", about.reason, _BACK, because=known.seq)
+            because = state.evidence[state.stage].seq
+            yield Step("rollback", about.reason, _BACK, because=because)
     why = _doubt(state, current, about)
     held = state.held
     if held is not None and held.by == KARAT:
@@ -395,19 +390,18 @@ def _doubt(state: ReleaseState, current: Current, about: Evidence | None) -> str
     since = max(current.fed_us or 0, state.entered_us)
     if current.now - since > silent:
         return f"the log has had no events for {duration_text(silent)}"
-    known = state.evidence.get(state.stage)
     if about is None and current.now - state.entered_us > silent + DAY:
-        gathered = None if known is None else known.evidence
-        why = "no evidence was gathered"
+        gathered, why = state.evidence_of(state.stage), "no evidence was gathered"
         if gathered is not None:
             why = gathered.reason if not gathered.candidate else not_about(state, gathered, current)
         return f"what users get is not measured: {why}"
-    if about is not None and about.verdict == "unhealthy" and known is not None:
-        return "" if known.seq < state.resumed else about.reason
+    if about is not None and about.verdict == "unhealthy":
+        return "" if state.evidence[state.stage].seq < state.resumed else about.reason
     rule = state.rule
-    late = rule is not None and rule.name != AB and _late(state, rule, current)
-    lacking = insufficient(state, about, current) if late else ""
-    longest = duration_text((rule.longest_us if rule is not None else None) or 0)
+    if rule is None or rule.name == AB or not _late(state, rule, current):
+        return ""
+    lacking = insufficient(state, about, current)
+    longest = duration_text(rule.longest_us or 0)
     return f"not passed within {longest}: {lacking}" if lacking else ""
 
 
@@ -436,23 +430,23 @@ def _done(state: ReleaseState, current: Current) -> Step:
 
 
 def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
-    known, evidence = state.evidence.get(rule.name), state.evidence_of(rule.name)
+    evidence = state.evidence_of(rule.name)
     lacking = insufficient(state, evidence, current)
     after = state.opening.policy.after(rule.name)
     late = _late(state, rule, current)
     if state.moves_users and not is_set(state) and not late:
         return Step("wait", _NOT_SET)
     if not lacking:
-        assert known is not None
-        if waits := too_early(state, current.now):
+        assert evidence is not None
+        because = state.evidence[rule.name].seq
+        if waits := too_early(state, rule, current.now):
             return Step("wait", waits, consequence(state, after), state.entered_us + rule.least_us)
         if needs_review(state):
             return Step("review", "false positives have to be reviewed before the ramp")
         if rule.approvers:
             who = " or ".join(rule.approvers)
-            return Step("approve", f"waits for {who}", consequence(state, after), None, known.seq)
-        assert evidence is not None
-        return Step("advance", evidence.reason, consequence(state, after), None, known.seq)
+            return Step("approve", f"waits for {who}", consequence(state, after), None, because)
+        return Step("advance", evidence.reason, consequence(state, after), None, because)
     over = late or (evidence is not None and evidence.ended and not not_about(
         state, evidence, current))  # fmt: skip
     if rule.name == AB and over:
@@ -485,7 +479,7 @@ def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
         "resumed": "it goes on as far as its evidence carries it",
         "rolled_back": _BACK if rollout_of(state).treatment_share else "no user gets the candidate",
     }
-    if state.reviewed is None and state.stage in {OFFLINE, SHADOW, AB}:
+    if state.reviewed is None and state.stage in _BEFORE_RAMP:
         effects["reviewed"] = "the ramp may begin"
     if state.overridden is None and state.moves_users:
         effects["overridden"] = "a bad rollback signal no longer rolls it back"

@@ -11,7 +11,7 @@ from karat.errors import KaratError
 from karat.formats.own.traces import read_trace
 from karat.measures import lower_is_better
 from karat.reports.phrases.numbers import counted, signed
-from karat.tables import Qrels, Run
+from karat.tables import Qrels, Run, records
 from karat.tables.comparison import Comparison, Costs, Difference
 from karat.tables.days import day_text
 from karat.tables.diagnosis.traces import Trace
@@ -114,7 +114,7 @@ def review_of(
         baseline=first.baseline,
         candidate=first.candidate,
         measure=first.measure,
-        gain=ReviewGain(**_gain(first)),
+        gain=ReviewGain(first.difference, **records.shared(first, ReviewGain)),
         below=below,
         bad=bad,
         catches=_modes(fixed, qrels, baseline, traces.get("baseline"), shared),
@@ -129,11 +129,6 @@ def review_of(
 
 def _read(trace: Any, texts: Mapping[str, str]) -> Trace:
     return trace if isinstance(trace, Trace) else read_trace(trace, texts)
-
-
-def _gain(row: Difference) -> dict[str, Any]:
-    names = ("ci_low", "ci_high", "n", "verdict", "reason")
-    return {"value": row.difference, **{name: getattr(row, name) for name in names}}
 
 
 def _crossed(
@@ -182,7 +177,7 @@ def _first_slice(found: Comparison, first: Difference) -> ReviewSlice | None:
     best = max(rows, key=rank, default=None)
     if best is None:
         return None
-    return ReviewSlice(**_gain(best), attribute=str(best.attribute), slice=str(best.slice))
+    return ReviewSlice(best.difference, **records.shared(best, ReviewSlice))
 
 
 def _slices(found: Comparison, first: Difference) -> list[Difference]:
