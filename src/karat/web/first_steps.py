@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
@@ -40,40 +40,33 @@ def first_steps(site: AppState, sets: Sequence[Status], *, events: bool) -> Sequ
     """The steps from an empty workspace to numbers; none once the first four are done."""
     if not sets:
         return ()
-    first, many = sets[0], [each.name for each in sets]
-    compared = any(listed(site.opened(name)) for name in many)
-    any_of: dict[str, Callable[[Status], object]] = {
-        "queries": lambda each: each.made_of.queries,
-        "runs": lambda each: each.runs,
-        "grades": lambda each: each.grades,
-    }
-    done = {name: any(map(test, sets)) for name, test in any_of.items()}
+    first = sets[0]
     steps = [
         Step(
             "Queries",
             "what people ask: from a log, a file, Quepid, or typed",
-            done["queries"],
+            any(each.made_of.queries for each in sets),
             address(first.name, "queries"),
             "karat golden choose LOG",
         ),
         Step(
             "A run",
             "what your search returns for them: ask an engine, or upload a file",
-            done["runs"],
+            any(each.runs for each in sets),
             "/runs#bring",
             "karat search ENGINE",
         ),
         Step(
             "Judgments",
             "how good each document is: by people, by machine, or import them",
-            done["grades"],
+            any(each.grades for each in sets),
             place(first.name, "karat golden pool"),
             "karat judge",
         ),
         Step(
             "A comparison",
             "whether a change is better, and how sure that is",
-            compared,
+            any(listed(site.opened(each.name)) for each in sets),
             "/comparisons/new",
             "karat compare",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -62,6 +62,13 @@ LENGTHS = (30, 100, 500)
 """Offered numbers of points in a chart."""
 USUAL = 100
 """Default number of points in a chart."""
+_PROBLEMS = (
+    ("WORSE", "is WORSE than before", "are WORSE than before"),
+    ("DRIFT", "shows DRIFT", "show DRIFT"),
+    ("cannot", "is inconclusive", "are inconclusive"),
+    ("may be", "may be worse", "may be worse"),
+)
+"""Words of a verdict, the worst first, and what is said of one series and of several."""
 _BESIDE = 24  # links to other series; the list has all
 _WAIT_S = 5.0  # for the index of editions, so that the first view after a start has it
 EDITIONS_WAIT = (
@@ -233,16 +240,11 @@ def _summary(series: Sequence[Series]) -> tuple[str, bool]:
         return "Measures over time, recorded by evaluate and gate with --history.", False
     total = counted(len(series), "series", "series")
     verdicts = [words.verdict_of(each) for each in series]
-    counts = [
-        sum(word in each for each in verdicts) for word in ("WORSE", "DRIFT", "cannot", "may be")
+    problems = [
+        counted(count, one, many)
+        for word, one, many in _PROBLEMS
+        if (count := sum(word in verdict for verdict in verdicts))
     ]
-    sentences: list[Callable[[int], str]] = [
-        lambda n: f"{n:,} {'is' if n == 1 else 'are'} WORSE than before",
-        lambda n: f"{n:,} {'shows' if n == 1 else 'show'} DRIFT",
-        lambda n: f"{n:,} {'is' if n == 1 else 'are'} inconclusive",
-        lambda n: f"{n:,} may be worse",
-    ]
-    problems = [sentence(count) for count, sentence in zip(counts, sentences, strict=True) if count]
     if not any(each.lean.change is not None for each in series):
         problems.insert(0, "NOTHING WAS COMPARED (see the notes)")
     if not problems:
@@ -451,10 +453,8 @@ def _series_row(history: workflow.History, series: Series) -> dict[str, Any]:
 
 
 def _rank(verdict: str) -> int:
-    for rank, words_of in enumerate((("WORSE", "DRIFT"), ("cannot",), ("may be",))):
-        if any(word in verdict for word in words_of):
-            return rank
-    return 3
+    ranks = {"WORSE": 0, "DRIFT": 0, "cannot": 1, "may be": 2}
+    return next((rank for word, rank in ranks.items() if word in verdict), 3)
 
 
 def interval_of(mark: Mark) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, KaratError
+from karat.tables.comparison import Costs
 from karat.tables.online.watch import Watched
 from karat.tables.records import record_of
-from karat.tables.release.review import DesignReview
+from karat.tables.release.review import DesignReview, RollbackSignal
 from karat.tables.workspace import RunRow
 from karat.workflows.online.log_requests import log_of
 from karat.workflows.release.review import review, usual
@@ -57,49 +58,42 @@ def missing_promises(missing: Sequence[str], found: DesignReview, file: str) -> 
     )
 
 
-def _line(key: str, value: str | None) -> str:
-    """A promise; one that nothing measured has to be written."""
-    return (
-        f"# {key} = …  # not measured: write what you expect"
-        if value is None
-        else (f"{key} = {value}")
-    )
-
-
 def proposal(found: DesignReview) -> str:
     """``[promise]`` and ``[signal]`` by a review, as TOML."""
-    gain = found.gain
+    gain, first = found.gain, found.slice
     interval = "" if gain.ci_low is None else f"  # {gain.ci_low:.4f} to {gain.ci_high:.4f}"
-    first = found.slice
-    part = "none" if first is None else f"{first.attribute}={first.slice}"
-    costs = found.costs
-    latency = None if costs is None else costs.find("latency p95")
-    memory = None if costs is None else costs.find("memory")
+    costs = found.costs or Costs(found.baseline, found.candidate, [])
+    latency, memory = costs.find("latency p95"), costs.find("memory")
+    promises = {  # None: not measured
+        "measure": f'"{found.measure}"',
+        "gain": f"{gain.value or 0.0:.4f}{interval}",
+        "slice": f'"{first.attribute}={first.slice}"  # gains most' if first else '"none"',
+        "latency_ms": None if latency is None else f"{latency.difference:.3g}",
+        "memory": None if memory is None else f'"{memory.difference:+,.0f} {memory.unit}"',
+        "labelling": None,
+        "attention": None,
+        "override": "[]  # who may override the rollback signal",
+    }
     lines = [
-        "[promise]",
-        f'measure = "{found.measure}"',
-        f"gain = {gain.value or 0.0:.4f}{interval}",
-        f'slice = "{part}"  # gains most' if first else 'slice = "none"',
-        _line("latency_ms", None if latency is None else f"{latency.difference:.3g}"),
-        _line("memory", None if memory is None else f'"{memory.difference:+,.0f} {memory.unit}"'),
-        _line("labelling", None),
-        _line("attention", None),
-        "override = []  # who may override the rollback signal",
-        "",
+        f"{key} = {value}" if value else f"# {key} = …  # not measured: write what you expect"
+        for key, value in promises.items()
     ]
-    signal = found.rollback
+    return "\n".join(["[promise]", *lines, "", *_signal(found.rollback)])
+
+
+def _signal(signal: RollbackSignal | None) -> list[str]:
     if signal is None or signal.source != "online":
-        return "\n".join([
-            *lines, "[signal]  # no metric of the log has a usual range: choose one",
+        return [
+            "[signal]  # no metric of the log has a usual range: choose one",
             'metric = "ZeroResults"', "limit = 0.1", 'direction = "above"', 'window = "1d"',
-        ])  # fmt: skip
+        ]  # fmt: skip
     where = ", ".join(f'{name} = "{value}"' for name, value in signal.slice.items())
-    return "\n".join([
-        *lines, f"[signal]  # {signal.reason}",
+    return [
+        f"[signal]  # {signal.reason}",
         f'metric = "{signal.metric}"', f"limit = {signal.limit:.6g}",
         f'direction = "{signal.direction}"', f"slice = {{ {where} }}" if where else "slice = {}",
         f'window = "{signal.window}"',
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 POLICY = """\

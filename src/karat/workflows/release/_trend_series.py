@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -42,22 +43,17 @@ class QueryValues:
 
 def query_values(line: Sequence[tuple[Point, Value]]) -> list[QueryValues | None]:
     """The values behind each point of a series; None if the history does not have them."""
-    result: list[QueryValues | None] = []
-    weights: dict[tuple[str, int], Floats] = {}
-    for point, value in line:
+    weights = cache(unpacked)  # mostly the same at each point
+
+    def values(point: Point, value: Value) -> QueryValues | None:
         stored = point.by_query
-        text = (
-            None if stored is None or value.slice is not None else stored.values.get(value.measure)
-        )
-        if stored is None or text is None:
-            result.append(None)
-            continue
-        if stored.weights is not None and (stored.weights, stored.n) not in weights:
-            weights[stored.weights, stored.n] = unpacked(stored.weights, stored.n)
-        weigh = None if stored.weights is None else weights[stored.weights, stored.n]
+        if stored is None or value.slice is not None or value.measure not in stored.values:
+            return None
         key = stored.queries, stored.n, stored.weights
-        result.append(QueryValues(key, unpacked(text, stored.n), weigh))
-    return result
+        weigh = None if stored.weights is None else weights(stored.weights, stored.n)
+        return QueryValues(key, unpacked(stored.values[value.measure], stored.n), weigh)
+
+    return [values(point, value) for point, value in line]
 
 
 def annotations_of(

@@ -393,13 +393,12 @@ class _Judged:
         """Results of the candidate: each measure over all queries and in the checked slices."""
         row = Aggregation(self.now, self.weighing, "t", None, bounds=False).row
         measures = {str(measure): measure for measure in self.policy.measures}
-        counting = self.now.topics & ~self.known
-        overall_mask = counting & self.now.overall
         parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in self.checked}
-        parts |= {(name, None, None): overall_mask for name in measures}
+        parts |= {(name, None, None): self.now.overall for name in measures}
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
-                yield row(measures[name], chosen & counting, attribute, value)
+                counting = chosen & self.now.topics & ~self.known
+                yield row(measures[name], counting, attribute, value)
 
     def behind(self, rows: Sequence[Result]) -> QueryScores:
         """The scores behind the candidate's means over all queries."""

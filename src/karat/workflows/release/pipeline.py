@@ -75,9 +75,6 @@ from karat.workflows.workspace.workspace import Workspace
 LEASE_US = 120_000_000
 _SKEW_US = 300_000_000  # by which clocks of machines may differ
 AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is new data
-_MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
-
-
 _RESERVED = {"record"}  # whose address is that of something else
 
 
@@ -441,11 +438,10 @@ def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -
 
 
 def _annotation(state: ReleaseState, event: ReleaseEvent) -> str:
-    if event.kind not in _MOVES or not (state.moves_users or event.kind == "rolled_back"):
-        return ""
+    """An event that changed what users get, for the charts of trends; empty for others."""
     if event.kind == "rolled_back":
         return f"{state.name}: rolled back"
-    if event.kind == "finished":
+    if event.kind not in {"advanced", "skipped"} or not state.moves_users:
         return ""
     return f"{state.name}: {stage_name(state.stage)}, {pipeline.consequence(state, state.stage)}"
 
@@ -537,8 +533,7 @@ def _opening(
 def _stored(opened: Workspace, run: str, now: int) -> RunRow:
     """A stored run; a file is stored first."""
     if len(run) < 256 and Path(run).is_file():
-        [name] = store_runs(opened, [run], now=now).names
-        return find_runs(opened, [name])[0]
+        [run] = store_runs(opened, [run], now=now).names
     return find_runs(opened, [run])[0]
 
 
