@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from karat.formats.own import history
 from karat.reports.phrases.trend import sentence
 from karat.tables.release.gate import Check, Gate, KnownFailure
 from karat.tables.release.history import Answered, Point, Value
-from karat.tables.results import Result
+from karat.tables.results import Result, Results
 from karat.workflows.release.trend import event, keep, keep_gate, rules_text, trend
 
 HASHES = {"queries": "q", "qrels": "j", "run": "r", "corpus": None}
@@ -422,3 +424,73 @@ def test_a_gate_has_intervals_and_counts(tmp_path: Path) -> None:
     assert point.values == (Value("RR", pytest.approx(0.6), row.ci_low, row.ci_high, 5),)
     assert row.ci_low is not None
     assert point.answered == Answered(5, 0, 1, 0)
+
+
+TIME = "2026-03-01T02:00:00Z"
+
+
+def result(run: str, value: float = 0.5, **more: str) -> Result:
+    return Result(
+        run, "AP", value, "mean", value - 0.1, value + 0.1, "t", 30, 0, 0, 0, 0, 0, None, None,
+        None, **more,
+    )  # fmt: skip
+
+
+def test_a_point_is_of_one_run_with_its_slices(tmp_path: Path) -> None:
+    sliced = result("a", value=0.25, attribute="class", slice="name")
+    results = Results([result("a"), result("b")], slices=[sliced])
+    qrels = karat.Qrels.from_dict({"q": {"d": 1}})
+    keep(tmp_path / "h", results, time=TIME, qrels=qrels, commit="c")
+    point, other = history.read(tmp_path / "h")
+    assert point.values == (
+        Value("AP", 0.5, 0.4, 0.6, 30),
+        Value("AP", 0.25, 0.15, 0.35, 30, "class", "name"),
+    )
+    assert (other.run, len(other.values)) == ("b", 1)
+    assert {name for name, known in point.hashes.items() if known is not None} == {"qrels"}
+    held = json.loads(json.dumps(point.to_dict(), allow_nan=False))
+    assert (held["karat_history"], held["kind"], held["verdict"]) == (1, "evaluate", None)
+    assert [row["value"] for row in held["values"]] == [0.5]
+    assert [row["slice"] for row in held["slices"]] == ["name"]
+    assert set(held["hashes"]) == set(HASHES)
+
+
+def failing(**more: Any) -> Gate:
+    checks = [
+        Check("AP drops", "fail", "it does", "AP", None, None, 30, 0.6, 0.5, 0.1, 0.0, 0.2),
+        Check("AP is at least 0.4", "pass", "it is", "AP", n=30, candidate_value=0.5),
+    ]
+    hashes = {"candidate": "r", "qrels": "q"}
+    return Gate("fail", "old", "new", "gate.toml", checks, hashes=hashes, **more)
+
+
+def test_a_gate_gives_the_values_of_its_candidate(tmp_path: Path) -> None:
+    """The interval of a check is that of the drop, not of the value."""
+    keep_gate(tmp_path / "h", failing(results=[result("new")]), time=TIME, corpus="v2")
+    [point] = history.read(tmp_path / "h")
+    assert point.values == (Value("AP", 0.5, 0.4, 0.6, 30),)
+    assert point.answered == Answered(30, 0, 0, 0)
+    assert (point.run, point.verdict, point.kind) == ("new", "fail", "gate")
+    assert point.hashes == {"queries": None, "qrels": "q", "run": "r", "corpus": "v2"}
+
+
+def test_which_queries_a_gate_leaves_out_is_one_of_its_rules(tmp_path: Path) -> None:
+    def rules(*ids: str, given: str = "") -> str:
+        known = [KnownFailure(query, "AP", None, False) for query in ids]
+        keep_gate(tmp_path / "h", failing(known_failures=known), time=TIME, rules=given)
+        return history.read(tmp_path / "h")[-1].rules
+
+    assert rules() == ""
+    # sha256 of "2:q12:q2", by sha256sum
+    assert rules("q1", "q2") == "without=7e872c2d94576bf4"
+    assert rules("q2", "q1", "q1", given="rel=2") == "rel=2 without=7e872c2d94576bf4"
+    assert len({rules("q1", "q2"), rules("q1"), rules("q1", "q3"), rules("q12:q2")}) == 4
+
+
+def test_trec_eval_leaves_what_is_missing_out_of_n(tmp_path: Path) -> None:
+    for rules in ("compat=trec_eval-9", "complete=True compat=trec_eval-9"):
+        results = Results([replace(result("a"), n=66, missing=3)])
+        keep(tmp_path / "h", results, time=TIME, qrels=None, rules=rules)
+    without, complete = history.read(tmp_path / "h")
+    assert without.answered == Answered(69, 0, 3, 0)
+    assert complete.answered == Answered(66, 0, 3, 0)

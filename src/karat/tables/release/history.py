@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from typing import Any, Literal
 
-from karat.tables.release.gate import Gate
-from karat.tables.results import Result, Results
+from karat.tables.records import shared
+from karat.tables.results import Result
 
 VERSION = 1
 Kind = Literal["evaluate", "gate"]
@@ -133,62 +132,11 @@ class Point:
         return {"karat_history": VERSION} | fields
 
 
-def point_of(
-    results: Results,
-    *,
-    run: str,
-    time: str,
-    hashes: Mapping[str, str | None],
-    karat: str,
-    commit: str | None = None,
-    rules: str = "",
-    series: str | None = None,
-    by_query: ByQuery | None = None,
-) -> Point:
-    """The point of one run of an evaluation; arguments as in ``Point``."""
-    rows = [row for row in (*results.results, *results.slices) if row.run == run]
-    values = tuple(_value(row) for row in rows)
-    return Point(
-        time, "evaluate", run, commit, None, rules, karat, values, _known(hashes),
-        _answered(rows, missing_not_in_n="compat=" in rules and "complete=" not in rules),
-        series, by_query,
-    )  # fmt: skip
+def values_of(rows: Sequence[Result]) -> tuple[Value, ...]:
+    return tuple(Value(**shared(row, Value)) for row in rows)
 
 
-def point_of_gate(
-    gate: Gate,
-    *,
-    time: str,
-    karat: str,
-    corpus: str | None = None,
-    commit: str | None = None,
-    rules: str = "",
-    series: str | None = None,
-    by_query: ByQuery | None = None,
-) -> Point:
-    """The point of a gate: its verdict, and the values of the candidate.
-
-    ``corpus`` is a hash of the documents, or any name of their version; others as in ``Point``.
-    """
-    values = tuple(map(_value, gate.results))
-    hashes = _known({**gate.hashes, "run": gate.hashes.get("candidate"), "corpus": corpus})
-    if excluded := sorted({known.query_id for known in gate.known_failures}):
-        # n does not show which queries are excluded.
-        ids = "".join(f"{len(query)}:{query}" for query in excluded).encode("utf-8", "replace")
-        rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
-    return Point(
-        time, "gate", gate.candidate, commit, gate.verdict, rules, karat, values, hashes,
-        _answered(gate.results), series, by_query,
-    )  # fmt: skip
-
-
-def _value(row: Result) -> Value:
-    return Value(
-        row.measure, row.value, row.ci_low, row.ci_high, row.n, row.attribute, row.slice
-    )  # fmt: skip
-
-
-def _answered(rows: Sequence[Result], *, missing_not_in_n: bool = False) -> Answered | None:
+def answered_by(rows: Sequence[Result], *, missing_not_in_n: bool = False) -> Answered | None:
     """How the queries were answered, from the measure that counts most of them.
 
     ``missing_not_in_n``: n excludes queries that are not in the run, as in trec_eval without -c.
@@ -200,7 +148,3 @@ def _answered(rows: Sequence[Result], *, missing_not_in_n: bool = False) -> Answ
     failed = max(row.failed for row in overall)
     queries = row.n + row.undefined + failed + (row.missing if missing_not_in_n else 0)
     return Answered(queries, failed, row.missing, row.empty)
-
-
-def _known(hashes: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {name: hashes.get(name) for name in HASHES}

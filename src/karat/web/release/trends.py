@@ -68,7 +68,7 @@ _PROBLEMS = (
     ("cannot", "is inconclusive", "are inconclusive"),
     ("may be", "may be worse", "may be worse"),
 )
-"""Words of a verdict, the worst first, and what is said of one series and of several."""
+"""Words of a verdict, the worst first, each with its phrase for one series and for several."""
 _BESIDE = 24  # links to other series; the list has all
 _WAIT_S = 5.0  # for the index of editions, so that the first view after a start has it
 EDITIONS_WAIT = (

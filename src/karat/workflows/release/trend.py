@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from karat.reports.phrases.trend import (
 from karat.tables import Qrels, Queries
 from karat.tables.about import name_in
 from karat.tables.release.gate import Gate
-from karat.tables.release.history import BREAKING, Point, Value, point_of, point_of_gate
+from karat.tables.release.history import BREAKING, Point, Value, answered_by, values_of
 from karat.tables.release.trend import Series, Trend
 from karat.tables.results import Results
 from karat.workflows.release._trend_series import Key, annotations_of, query_values, series_of
@@ -145,20 +146,26 @@ def keep(
     check_series(series, len(names))
     own = {} if renamed else _named(results, names)
     shared = {"qrels": fingerprint(qrels), "queries": fingerprint(queries), "corpus": corpus}
-    points = [
-        point_of(
-            results,
-            run=run,
-            time=time,
-            hashes=shared | {"run": fingerprint(results.runs.get(run))},
-            karat=metadata.version("karat"),
-            commit=commit,
-            rules=rules,
-            series=series or own.get(run),
-            by_query=packed(results.scores[run]) if run in results.scores else None,
+    points = []
+    for run in names:
+        rows = [row for row in (*results.results, *results.slices) if row.run == run]
+        leaves_out = "compat=" in rules and "complete=" not in rules
+        points.append(
+            Point(
+                time=time,
+                kind="evaluate",
+                run=run,
+                commit=commit,
+                verdict=None,
+                rules=rules,
+                karat=metadata.version("karat"),
+                values=values_of(rows),
+                hashes=shared | {"run": fingerprint(results.runs.get(run))},
+                answered=answered_by(rows, missing_not_in_n=leaves_out),
+                series=series or own.get(run),
+                by_query=packed(results.scores[run]) if run in results.scores else None,
+            )
         )
-        for run in names
-    ]
     histories.append(path, *points)
 
 
@@ -180,13 +187,21 @@ def keep_gate(
     series: str | None = None,  # as `keep` takes it
 ) -> None:
     """Add a gate to a history: its verdict and the candidate's values."""
-    point = point_of_gate(
-        gate,
+    if excluded := sorted({known.query_id for known in gate.known_failures}):
+        # n does not show which queries are excluded.
+        ids = "".join(f"{len(query)}:{query}" for query in excluded).encode("utf-8", "replace")
+        rules = f"{rules} without={sha256(ids).hexdigest()[:16]}".lstrip()
+    point = Point(
         time=time,
-        karat=metadata.version("karat"),
-        corpus=corpus,
+        kind="gate",
+        run=gate.candidate,
         commit=commit,
+        verdict=gate.verdict,
         rules=rules,
+        karat=metadata.version("karat"),
+        values=values_of(gate.results),
+        hashes=gate.hashes | {"run": gate.hashes.get("candidate"), "corpus": corpus},
+        answered=answered_by(gate.results),
         series=series,
         by_query=packed(gate.scores) if gate.scores else None,
     )
