@@ -257,6 +257,10 @@ class _Judged:
         return Weighing.of(self.asked.about, self.now.evidence.query_ids)
 
     @cached_property
+    def aggregation(self) -> Aggregation:
+        return Aggregation(self.now, self.weighing, "t", None, bounds=False)
+
+    @cached_property
     def known(self) -> Mask:
         """Mask of known failures; shape (n,)."""
         ids = {known.query_id for known in self.policy.known_failures}
@@ -306,9 +310,7 @@ class _Judged:
             checks[stale] = replace(checks[stale], reason=checks[stale].reason + self.renewed)
         if self.before is None or self.answers[0].foreign:
             return checks, []
-        documents = self.saved is None
-        pair = self.before, self.now
-        return checks, list(_regressions(*pair, self.asked, self.checked, documents=documents))
+        return checks, list(self.regressions(self.before))
 
     def gate(self) -> Gate:
         now, before, asked = self.now, self.before, self.asked
@@ -391,19 +393,18 @@ class _Judged:
 
     def own(self) -> Iterator[Result]:
         """Results of the candidate: each measure over all queries and in the checked slices."""
-        row = Aggregation(self.now, self.weighing, "t", None, bounds=False).row
         measures = {str(measure): measure for measure in self.policy.measures}
         parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in self.checked}
         parts |= {(name, None, None): self.now.overall for name in measures}
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
                 counting = chosen & self.now.topics & ~self.known
-                yield row(measures[name], counting, attribute, value)
+                yield self.aggregation.row(measures[name], counting, attribute, value)
 
     def behind(self, rows: Sequence[Result]) -> QueryScores:
         """The scores behind the candidate's means over all queries."""
         counting = self.now.topics & ~self.known & self.now.overall
-        return Aggregation(self.now, self.weighing, "t", None, bounds=False).behind(rows, counting)
+        return self.aggregation.behind(rows, counting)
 
     def _parts(self, rule: Rule) -> list[Slice]:
         if rule.attribute is None:
@@ -510,6 +511,47 @@ class _Judged:
             slice=part.value,
         )
 
+    def regressions(self, before: Scores) -> Iterator[Regression]:
+        """The queries that lost most where a check did not pass, measure by measure."""
+        now, asked = self.now, self.asked
+        documents = self.saved is None  # a saved baseline has none
+        texts = asked.about.texts() if asked.about else {}
+        ids = now.evidence.query_ids
+        evidence, depth = (before.evidence, now.evidence), asked.rules.depth
+        for measure in asked.measures:
+            contrast = Contrast(before, now, measure)
+            gain = contrast.sign * contrast.difference
+            failed: dict[int, Check] = {}
+            broken = [
+                (check, chosen)
+                for check, chosen in self.checked
+                if check.measure == str(measure) and check.verdict in ("fail", "cannot_tell")
+            ]
+            # A query is listed with the slice in which it regressed, if any.
+            for check, chosen in sorted(broken, key=lambda pair: pair[0].attribute is None):
+                within = np.where(chosen, gain, np.nan)
+                order = np.argsort(within, kind="stable")[:MOST_REGRESSIONS]
+                for index in order[within[order] < -TIED].tolist():
+                    failed.setdefault(index, check)
+            ordered = sorted(failed, key=lambda index: (gain[index], index))
+            changes: dict[str, list[RankChange]] = {}
+            if documents and ordered:
+                pair = Pair(before.run, now.run, asked.qrels, *evidence, depth)
+                for move in moves(measure, pair, ordered):
+                    changes.setdefault(move.query_id, []).append(move)
+            for index in ordered:
+                old, new = (float(values[index]) for values in contrast.both)
+                yield Regression(
+                    measure=str(measure),
+                    query_id=ids[index],
+                    text=texts.get(ids[index]),
+                    baseline_value=old,
+                    candidate_value=new,
+                    attribute=failed[index].attribute,
+                    slice=failed[index].slice,
+                    moves=changes.get(ids[index], []) if documents else None,
+                )
+
     def known_failures(self) -> Iterator[KnownFailure]:
         place = {query: index for index, query in enumerate(self.now.evidence.query_ids)}
         for known in self.policy.known_failures:
@@ -579,53 +621,6 @@ class ExcludedQueries:
             for name, chosen in slices_of_queries(self.queries, attribute)
         }
         return slices if set(present) <= set(slices) else {}
-
-
-def _regressions(
-    before: Scores,  # scores of the baseline
-    now: Scores,
-    asked: EvaluationPlan,
-    checks: Sequence[tuple[Check, Mask]],  # the checks, and the queries each covers
-    *,
-    documents: bool,  # whether the documents of the baseline are known
-) -> Iterator[Regression]:
-    """The queries that lost most where a check did not pass, measure by measure."""
-    texts = asked.about.texts() if asked.about else {}
-    ids = now.evidence.query_ids
-    evidence, depth = (before.evidence, now.evidence), asked.rules.depth
-    for measure in asked.measures:
-        contrast = Contrast(before, now, measure)
-        gain = contrast.sign * contrast.difference
-        failed: dict[int, Check] = {}
-        broken = [
-            (check, chosen)
-            for check, chosen in checks
-            if check.measure == str(measure) and check.verdict in ("fail", "cannot_tell")
-        ]
-        # A query is listed with the slice in which it regressed, if any.
-        for check, chosen in sorted(broken, key=lambda pair: pair[0].attribute is None):
-            within = np.where(chosen, gain, np.nan)
-            order = np.argsort(within, kind="stable")[:MOST_REGRESSIONS]
-            for index in order[within[order] < -TIED].tolist():
-                failed.setdefault(index, check)
-        ordered = sorted(failed, key=lambda index: (gain[index], index))
-        changes: dict[str, list[RankChange]] = {}
-        if documents and ordered:
-            pair = Pair(before.run, now.run, asked.qrels, *evidence, depth)
-            for move in moves(measure, pair, ordered):
-                changes.setdefault(move.query_id, []).append(move)
-        for index in ordered:
-            old, new = (float(values[index]) for values in contrast.both)
-            yield Regression(
-                measure=str(measure),
-                query_id=ids[index],
-                text=texts.get(ids[index]),
-                baseline_value=old,
-                candidate_value=new,
-                attribute=failed[index].attribute,
-                slice=failed[index].slice,
-                moves=changes.get(ids[index], []) if documents else None,
-            )
 
 
 DEFAULT = "gate.toml"  # default file name of a policy
