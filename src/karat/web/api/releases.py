@@ -40,11 +40,8 @@ class ReasonBody(RequestBody):
     reason: str = Field(min_length=1, max_length=2_000)  # why; shown permanently
 
 
-class SkipBody(ReasonBody):
+class SkipBody(StepBody, ReasonBody):
     """A stage to go on without."""
-
-    # The stage that the release is in, as the caller knows it: refused if it is in another
-    stage: str = Field("", max_length=40)
 
 
 AStep = Annotated[StepBody, Depends(Body(StepBody, required=False))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -367,18 +367,12 @@ def list_of_points(
         pl.Series("gate", gates[::-1], pl.Int64),
     ).with_columns(pl.when(pl.col("kept_run").is_not_null()).then(pl.lit("rankings")).alias("from"))
 
-    def run_link(row: Mapping[str, Any]) -> str | None:
-        return None if row["kept_run"] is None else f"/runs/{row['kept_run']}"
+    def link(name: str, where: str) -> Callable[[Mapping[str, Any]], str | None]:
+        return lambda row: (
+            None if row[name] is None else f"{where}/{quote(str(row[name]), safe='')}"
+        )
 
-    def gate_link(row: Mapping[str, Any]) -> str | None:
-        return None if row["gate"] is None else f"/gates/{row['gate']}"
-
-    def edition_link(row: Mapping[str, Any]) -> str | None:
-        if row["graded"] is None:
-            return None
-        where = f"/golden/{quote(workspace.golden.name, safe='')}/editions"
-        return f"{where}/{quote(row['graded'], safe='')}"
-
+    editions = f"/golden/{quote(workspace.golden.name, safe='')}/editions"
     columns = [
         Column("time", "Time, UTC"),
         Column("commit", "Commit", longest=12, optional=True),
@@ -387,11 +381,13 @@ def list_of_points(
         Column("n", "Queries", "count", optional=True),
         Column("change", "Step", "signed"),
         Column("apart", "Significant", "flag", shown=bool(frame["apart"].any())),
-        Column("verdict", "Gate or problem", choices=True, optional=True, link=gate_link),
+        Column(
+            "verdict", "Gate or problem", choices=True, optional=True, link=link("gate", "/gates")
+        ),
         Column("differs", "What differs", optional=True),
         Column("break", "Break", "flag", shown=False),
-        Column("from", "Stored run", link=run_link, optional=True),
-        Column("graded", "Edition", link=edition_link, optional=True),
+        Column("from", "Stored run", link=link("kept_run", "/runs"), optional=True),
+        Column("graded", "Edition", link=link("graded", editions), optional=True),
         Column("time_us", "When", "time", shown=False),
         Column("ci_low", "95 % from", "number", shown=False),
         Column("ci_high", "95 % to", "number", shown=False),

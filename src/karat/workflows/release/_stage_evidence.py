@@ -5,7 +5,7 @@ Each says what it is about, so that nothing passes on evidence of something else
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -66,18 +66,12 @@ class Gathering:
         except KaratError as error:
             return self._made("cannot_tell", str(error).splitlines()[0])
 
-    @property
-    def _arms(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """What evidence of the log is about: the baseline and the candidate."""
-        opening = self.state.opening
-        return {"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}
-
     def _made(
         self,
         verdict: EvidenceVerdict,
         reason: str,
         *,
-        marks: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+        marks: Sequence[Mapping[str, str]] = ({}, {}),  # of the baseline and the candidate
         **more: Any,
     ) -> Evidence:
         values = {"judgments": None, "coverage": None, "made_us": self.now, **more}
@@ -103,7 +97,6 @@ class Gathering:
         baseline = rows[0].id if policy.needs_baseline else None
         by = Checked("release", KARAT, self.now, release=self.state.name)
         number, found = check_stored(self.opened, policy, baseline, rows[1].id, by)
-        marks = tuple({"run": row.sha256} for row in rows)
         known = set(found.plan.qrels.query_ids)
         runs = [*found.plan.given]
         if not policy.needs_baseline:
@@ -116,7 +109,7 @@ class Gathering:
             reason = "no rule" if worst is None else f"{worst.rule}: {worst.reason}"
         checks = [asdict(check) for check in found.checks[:_CHECKS]]
         return self._made(
-            verdict, reason, marks=(marks[0], marks[1]), judgments=judgments,
+            verdict, reason, marks=[{"run": row.sha256} for row in rows], judgments=judgments,
             coverage=coverage, result={"verdict": found.verdict, "checks": checks, "gate": number},
         )  # fmt: skip
 
@@ -141,7 +134,7 @@ class Gathering:
         # A log is as old as its last request, whenever it is read.
         made = self.now if observed.last_us is None else min(self.now, observed.last_us)
         return self._made(
-            found.verdict, found.reason, marks=(marks[0], marks[1]), coverage=answered,
+            found.verdict, found.reason, marks=marks, coverage=answered,
             made_us=made, result=_of_shadow(found),
         )  # fmt: skip
 
@@ -154,15 +147,19 @@ class Gathering:
         verdict, reason = decided(found, plan, self.state)
         signal = None
         with suppress(KaratError):  # the guardrails are there
-            signal = self._signal(log, self._arms[1])
+            signal = self._signal(log, {"arm": state.opening.candidate.arm})
         if signal is not None and signal[0] and state.overridden is None:
             verdict, reason = "breach", signal[1]
         return self._made(
-            verdict, reason, marks=self._arms, coverage=1.0,
-            until_us=min(log.last_us or 0, self.now),
-            ended=found.ended and self._spent(),
+            verdict, reason, ended=found.ended and self._spent(), **self._of_log(log),
             result=_brief(found) | {"signal": None if signal is None else signal[1]},
         )  # fmt: skip
+
+    def _of_log(self, log: EventLog) -> dict[str, Any]:
+        """What evidence is about that a log gives."""
+        sides = self.state.opening.baseline, self.state.opening.candidate
+        arms = [{"arm": side.arm} for side in sides]
+        return {"marks": arms, "coverage": 1.0, "until_us": min(log.last_us or 0, self.now)}
 
     def _spent(self) -> bool:
         """Whether the longest time of the stage has passed."""
@@ -174,12 +171,7 @@ class Gathering:
 
     def _watch(self) -> Evidence:
         log = log_of(self.opened)
-        known: dict[str, Any] = {
-            "marks": self._arms,
-            "coverage": 1.0,
-            "until_us": min(log.last_us or 0, self.now),
-        }
-        signal = self._signal(log, {})
+        known, signal = self._of_log(log), self._signal(log, {})
         if signal is None:
             return self._made("cannot_tell", "the rollback signal has no value yet", **known)
         return self._made("breach" if signal[0] else "pass", signal[1], **known)
