@@ -32,9 +32,8 @@ BY_QUERY = (
 
 def sentence(series: Series) -> str:
     """The verdict on the newest stretch of a series, and whether its newest point counts."""
-    if series.told:
-        return _said(series)
-    return f"cannot tell: {untold(series)}; before that: {_said(series)}"
+    said = "; ".join(text for _, text in _verdicts(series))
+    return said if series.told else f"cannot tell: {untold(series)}; before that: {said}"
 
 
 def uncompared(trend: Trend) -> str | None:
@@ -69,21 +68,10 @@ def uncompared(trend: Trend) -> str | None:
 
 def verdict_of(series: Series) -> str:
     """The verdict of ``sentence`` in a word or two, for a list of series."""
-    lean, verdicts = series.lean, []
-    if not series.told:
-        verdicts.append("cannot tell")
-    lost = lean.paired is not None and lean.paired.loss is not None
-    if lost or lean.drop is not None or (lean.below_start and not lean.drifts):
-        verdicts.append("WORSE")
-    if lean.drifts:
-        verdicts.append("DRIFT")
-    if verdicts:
-        return ", ".join(verdicts)
-    if lean.change is None:
-        return "nothing to compare"
-    if _suspect(series) is not None:
-        return "may be worse"
-    return "getting better" if lean.rises else "no drift found"
+    found = dict.fromkeys(word for word, _ in _verdicts(series))
+    if series.told:
+        return ", ".join(found)
+    return ", ".join(["cannot tell", *(word for word in found if word in {"WORSE", "DRIFT"})])
 
 
 def untold(series: Series) -> str:
@@ -96,32 +84,35 @@ def untold(series: Series) -> str:
     return f"the newest point does not count ({why(newest)})"
 
 
-def _said(series: Series) -> str:
+def _verdicts(series: Series) -> list[tuple[str, str]]:
+    """What the newest stretch of a series shows: each in a word or two, and in a sentence."""
     lean = series.lean
     if lean.change is None or lean.fall is None:
-        return _alone(series)
-    verdicts = []
+        return [("nothing to compare", _alone(series))]
+    found = []
     if lean.paired is not None and lean.paired.loss is not None:
-        verdicts.append(_lost(lean.paired.loss))
+        found.append(("WORSE", _lost(lean.paired.loss)))
     if lean.drop is not None:
         where = place(lean.drop.time, lean.drop.commit)
         step = "in one step, significant by the intervals"
-        verdicts.append(f"WORSE since {where}: {change_text(lean.drop.change)} {step}")
+        found.append(("WORSE", f"WORSE since {where}: {change_text(lean.drop.change)} {step}"))
     since = _since(lean.change, str(lean.since), lean.since_commit, (lean.worse, lean.better))
     if lean.drifts:
         fall = lean.fall
         fell = _since(fall.change, fall.time, fall.commit, (fall.worse, fall.better))
-        verdicts.append(f"DRIFT: {fell}: more than chance")
-    elif lean.below_start and not verdicts:
-        verdicts.append(f"WORSE than at the start: {since}: significant by the intervals")
-    if verdicts:
-        return "; ".join(verdicts)
+        found.append(("DRIFT", f"DRIFT: {fell}: more than chance"))
+    elif lean.below_start and not found:
+        text = f"WORSE than at the start: {since}: significant by the intervals"
+        found.append(("WORSE", text))
+    if found:
+        return found
     suspect = _suspect(series)
     if suspect is not None:
-        return f"may be worse: {since}; {suspect}"
+        return [("may be worse", f"may be worse: {since}; {suspect}")]
     if lean.rises:
-        return f"getting better: {since}"
-    return f"{'no drift any more' if lean.leans else 'no drift found'}: {since}"
+        return [("getting better", f"getting better: {since}")]
+    drift = "no drift any more" if lean.leans else "no drift found"
+    return [("no drift found", f"{drift}: {since}")]
 
 
 def _lost(loss: Loss) -> str:
