@@ -102,8 +102,7 @@ class Release:
 
     def advance(self, by: str = "karat", judgments: str = JUDGMENTS) -> ReleaseState:
         """Pass the stage on its latest evidence."""
-        known = self.state.evidence.get(self.state.stage)
-        because = None if known is None else known.seq
+        because = self.state.gathered.get(self.state.stage)
         return self.add(
             "advanced", by, stage=self.state.stage, because=because, judgments=judgments
         )

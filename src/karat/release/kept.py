@@ -36,10 +36,9 @@ def kept_by(state: ReleaseState) -> Kept:
 
 def _decision(state: ReleaseState) -> Mapping[str, Any]:
     """The effect on the first decision metric, in the A/B test if there was one; empty without."""
-    latest = sorted(state.evidence.values(), key=lambda event: (event.stage != AB, -event.seq))
-    for event in latest:
-        effects = () if event.evidence is None else event.evidence.result.get("effects", ())
-        for effect in effects:
+    latest = sorted(state.evidence, key=lambda stage: (stage != AB, -state.gathered[stage]))
+    for stage in latest:
+        for effect in state.evidence[stage].result.get("effects", ()):
             if effect["role"] == "decision" and effect["relative"] is not None:
                 return dict(effect)
     return {}
@@ -47,7 +46,7 @@ def _decision(state: ReleaseState) -> Mapping[str, Any]:
 
 def _latency(state: ReleaseState) -> float | None:
     """Change of the 95th percentile in shadow, in ms."""
-    evidence = state.evidence_of(SHADOW)
+    evidence = state.evidence.get(SHADOW)
     rows = () if evidence is None else evidence.result.get("differences", ())
     values = [row["value"] for row in rows if row["what"] == "p95" and row["value"] is not None]
     return values[0] if values else None

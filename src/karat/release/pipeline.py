@@ -77,7 +77,8 @@ class ReleaseState:
     reviewed: ReleaseEvent | None = None  # the review of false positives
     entered: Mapping[str, int] = field(default_factory=dict)  # stage → when it began
     left: Mapping[str, ReleaseEvent] = field(default_factory=dict)  # how stages ended
-    evidence: Mapping[str, ReleaseEvent] = field(default_factory=dict)  # the latest of each stage
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)  # the latest of each stage
+    gathered: Mapping[str, int] = field(default_factory=dict)  # numbers of the events that have it
     switched: ReleaseEvent | None = None  # the last that the switch acknowledged
     unreachable: ReleaseEvent | None = None  # why the switch is not there yet
 
@@ -100,11 +101,6 @@ class ReleaseState:
     def wants(self) -> EvidenceKind:
         """The kind of evidence that its stage wants."""
         return "watch" if self.rule is None else self.rule.kind
-
-    def evidence_of(self, stage: str) -> Evidence | None:
-        """The latest evidence of a stage."""
-        event = self.evidence.get(stage)
-        return None if event is None else event.evidence
 
     @property
     def moves_users(self) -> bool:
@@ -157,7 +153,9 @@ def _after(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     match event.kind:
         case "evidence":
             assert event.evidence is not None
-            return replace(state, evidence={**state.evidence, event.evidence.stage: event})
+            evidence = {**state.evidence, event.evidence.stage: event.evidence}
+            gathered = {**state.gathered, event.evidence.stage: event.seq}
+            return replace(state, evidence=evidence, gathered=gathered)
         case "reviewed":
             _named(event, "the review of false positives")
             return replace(state, reviewed=event)
@@ -191,9 +189,9 @@ def _after(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
 def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     rule = _current(state, event)
     known = state.evidence.get(rule.name)
-    if known is None or known.seq != event.because:
+    if known is None or state.gathered[rule.name] != event.because:
         raise NotAllowed(f"{stage_name(rule.name)} of {state.name} has no such evidence")
-    lacking = insufficient(state, known.evidence, Current(event.at_us, event.judgments))
+    lacking = insufficient(state, known, Current(event.at_us, event.judgments))
     if lacking:
         raise NotAllowed(f"{stage_name(rule.name)} of {state.name} does not pass: {lacking}")
     if waits := too_early(state, rule, event.at_us):
@@ -205,7 +203,7 @@ def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
 def _skipped(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     rule = _current(state, event)
     _named(event, "a skipped stage")
-    seen = state.evidence_of(rule.name)
+    seen = state.evidence.get(rule.name)
     if state.moves_users and seen is not None and seen.verdict == "breach":
         raise NotAllowed(f"no stage is skipped now: {seen.reason}", fix="roll the release back")
     _approver(rule, event, state)
@@ -363,13 +361,13 @@ def _protections(state: ReleaseState, current: Current) -> Iterator[Step]:
     if not state.moves_users:
         return
     policy = state.opening.policy
-    about = state.evidence_of(state.stage)
+    about = state.evidence.get(state.stage)
     if about is not None and not_about(state, about, current):
         about = None
     if about is not None and about.verdict in {"breach", "fail"}:
         ignored = about.kind == "watch" and state.overridden is not None
         if not ignored:
-            because = state.evidence[state.stage].seq
+            because = state.gathered[state.stage]
             yield Step("rollback", about.reason, _BACK, because=because)
     why = _doubt(state, current, about)
     held = state.held
@@ -391,12 +389,12 @@ def _doubt(state: ReleaseState, current: Current, about: Evidence | None) -> str
     if current.now - since > silent:
         return f"the log has had no events for {duration_text(silent)}"
     if about is None and current.now - state.entered_us > silent + DAY:
-        gathered, why = state.evidence_of(state.stage), "no evidence was gathered"
+        gathered, why = state.evidence.get(state.stage), "no evidence was gathered"
         if gathered is not None:
             why = gathered.reason if not gathered.candidate else not_about(state, gathered, current)
         return f"what users get is not measured: {why}"
     if about is not None and about.verdict == "unhealthy":
-        return "" if state.evidence[state.stage].seq < state.resumed else about.reason
+        return "" if state.gathered[state.stage] < state.resumed else about.reason
     rule = state.rule
     if rule is None or rule.name == AB or not _late(state, rule, current):
         return ""
@@ -422,7 +420,7 @@ def _done(state: ReleaseState, current: Current) -> Step:
         return Step("wait", _NOT_SET)
     if current.now < ends:
         return Step("wait", "the rollback signal is watched", at_us=ends)
-    evidence = state.evidence_of(DONE)
+    evidence = state.evidence.get(DONE)
     if evidence is None or not_about(state, evidence, current) or evidence.verdict == "cannot_tell":
         why = "there is none" if evidence is None else evidence.reason
         return Step("evidence", f"it cannot finish without its rollback signal: {why}")
@@ -430,7 +428,7 @@ def _done(state: ReleaseState, current: Current) -> Step:
 
 
 def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
-    evidence = state.evidence_of(rule.name)
+    evidence = state.evidence.get(rule.name)
     lacking = insufficient(state, evidence, current)
     after = state.opening.policy.after(rule.name)
     late = _late(state, rule, current)
@@ -438,7 +436,7 @@ def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
         return Step("wait", _NOT_SET)
     if not lacking:
         assert evidence is not None
-        because = state.evidence[rule.name].seq
+        because = state.gathered[rule.name]
         if waits := too_early(state, rule, current.now):
             return Step("wait", waits, consequence(state, after), state.entered_us + rule.least_us)
         if needs_review(state):
@@ -470,7 +468,7 @@ def consequence(state: ReleaseState, stage: str) -> str:
 
 def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
     """What a user may do with a release now: what ``append`` allows, and has an effect."""
-    rule, known = state.rule, state.evidence.get(state.stage)
+    rule = state.rule
     onward = "" if rule is None else consequence(state, state.opening.policy.after(rule.name))
     effects: dict[EventKind, str] = {
         "advanced": onward,
@@ -486,7 +484,7 @@ def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
     for kind, effect in effects.items():
         event = ReleaseEvent(
             state.seq + 1, max(current.now, state.last_us), kind, by, "a reason", state.stage,
-            because=None if known is None else known.seq, judgments=current.judgments,
+            because=state.gathered.get(state.stage), judgments=current.judgments,
         )  # fmt: skip
         try:
             append(state.name, state, event)
@@ -523,7 +521,7 @@ def rollout_at(state: ReleaseState, stage: str) -> Rollout:
 def stage_rows(state: ReleaseState) -> Iterator[StageStatus]:
     """The stages of a release, in order."""
     for rule in state.opening.policy.stages:
-        ended, evidence = state.left.get(rule.name), state.evidence_of(rule.name)
+        ended, evidence = state.left.get(rule.name), state.evidence.get(rule.name)
         verdict, said = (None, "") if evidence is None else (evidence.verdict, evidence.reason)
         now = rule.name == state.stage
         yield StageStatus(

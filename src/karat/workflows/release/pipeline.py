@@ -125,7 +125,6 @@ class Release:
         else:  # of one that is over nothing but the ledger is needed
             step = next_step(state, Current(self.now, None) if state.over else self.current)
         why = state.rolled_back or state.held
-        known = [each for each in map(state.evidence_of, state.evidence) if each is not None]
         return ReleaseStatus(
             name=state.name,
             state="rolled_back" if dead is not None else state.state,
@@ -142,7 +141,7 @@ class Release:
             problem="" if state.unreachable is None else state.unreachable.reason,
             step=step,
             stages=list(pipeline.stage_rows(state)),
-            evidence=known,
+            evidence=list(state.evidence.values()),
             margin=_margin(state),
             policy=opening.digest,
         )
@@ -188,11 +187,11 @@ class Release:
         """Pass the stage that it is in, on its evidence; ``stage`` is where the user saw it."""
         self._begin(by)
         state = self.state
-        known, about = state.evidence.get(state.stage), state.evidence_of(state.stage)
+        about = state.evidence.get(state.stage)
         self.record(
             "advanced", by=by, stage=stage or state.stage,
             reason="" if about is None else about.reason,
-            because=None if known is None else known.seq, judgments=self.current.judgments,
+            because=state.gathered.get(state.stage), judgments=self.current.judgments,
         )  # fmt: skip
         self.set_switch()
         return self.status()
@@ -320,7 +319,7 @@ class Release:
 
     def _look_again(self) -> None:
         """Gather evidence; it is recorded if it says something else, or the last is old."""
-        before = self.state.evidence_of(self.state.stage)
+        before = self.state.evidence.get(self.state.stage)
         if before is not None and before.kind in {"experiment", "watch"}:
             # Logs grow by the minute: they are read once an hour.
             state = self.state
@@ -397,7 +396,7 @@ def _record_of(states: Sequence[ReleaseState]) -> TrackRecord:
 
 def _margin(state: ReleaseState) -> str:
     """How far the nearest guardrail is from its margin, as a share of the margin used up."""
-    evidence, used = state.evidence_of(state.stage), []
+    evidence, used = state.evidence.get(state.stage), []
     effects = () if evidence is None else evidence.result.get("effects", ())
     for effect in effects:
         margin, difference = effect.get("margin"), effect.get("difference")
@@ -657,7 +656,7 @@ def _wants_evidence(state: ReleaseState, current: Current) -> bool:
         return False
     if state.moves_users and (current.fed_us or 0) <= state.entered_us:
         return False  # no user has been seen in it
-    about = state.evidence_of(state.stage)
+    about = state.evidence.get(state.stage)
     if about is None:
         return True
     if pipeline.not_about(state, about, current):
