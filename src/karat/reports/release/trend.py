@@ -116,8 +116,8 @@ def _drawn(points: Sequence[Mark], width: int) -> tuple[Table, bool]:
     """The points with a bar for each, and whether there is the column ``Sig.``."""
     table = marks(points, terminal=True)
     flagged = any(mark.told_apart for mark in points)
-    columns = [c for c in table.visible if c.name != "told_apart"]
-    flag = [c for c in table.visible if c.name == "told_apart"]
+    visible = table.visible
+    columns = [c for c in visible if c.name != "told_apart"]
     widths = [
         max(len(c.heading), *(cell_len(c.cell(mark)) for mark in points))
         for c in columns if c.name != "changed"
@@ -127,7 +127,7 @@ def _drawn(points: Sequence[Mark], width: int) -> tuple[Table, bool]:
     widths.append(min(changed, _CHANGED))
     room = width - sum(widths) - 2 * len(widths) - 2
     # On a narrow screen a column with only "no", which is not reliable, is left out.
-    has_flags = flagged or (bool(flag) and room >= _NARROWEST + _APART)
+    has_flags = flagged or (len(columns) < len(visible) and room >= _NARROWEST + _APART)
     room = min(max(room - has_flags * _APART, _NARROWEST), _WIDEST)
     low, high = value_range(points)
     cut = "─ not comparable ─" if room >= 18 else "─ break ─"
@@ -153,9 +153,8 @@ def _drawn(points: Sequence[Mark], width: int) -> tuple[Table, bool]:
             rows.append(_Break(words.broke(mark)))
         rows.append(mark)
     bars = Column("chart", _axis(low, high, room), "words", text=chart)
-    at = [c.name for c in columns].index("change")
-    shown = [*map(of, columns[:at]), bars, *map(of, [
-        *columns[at : at + 1], *(flag if has_flags else []), *columns[at + 1 :]])]  # fmt: skip
+    shown = [of(column) for column in (visible if has_flags else columns)]
+    shown.insert([column.name for column in shown].index("change"), bars)
     return replace(table, columns=shown, rows=rows, ends=frozenset(ends)), has_flags
 
 

@@ -26,7 +26,7 @@ from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
 from karat.web.framework.diagnosis_links import Why, whys
-from karat.web.framework.errors import NotFound, refused
+from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, show
@@ -91,7 +91,9 @@ def list_trends(call: AReader) -> Response:
     return show(call, _trends_page(call))
 
 
-def _trends_page(call: Call, **more: Any) -> Page:
+def _trends_page(
+    call: Call, wrong: Said | None = None, typed: Mapping[str, str] | None = None
+) -> Page:
     histories = workflow.histories_of(call.site.workspace)
     summary, alarms = _summary([series for each in histories for series in each.series])
     return PlainPage(
@@ -103,8 +105,8 @@ def _trends_page(call: Call, **more: Any) -> Page:
         series=list_of_series(histories, call.ask),
         marks=annotations_of(call.site.workspace).to_dicts(),
         notes={each.name: notes for each in histories if (notes := _notes(each, explained=False))},
-        not_in_json={"every": _may_remove_all(call.principal), "typed": more.pop("typed", {})},
-        **{"wrong": None, **more},
+        wrong=wrong,
+        not_in_json={"every": _may_remove_all(call.principal), "typed": typed or {}},
     )
 
 
