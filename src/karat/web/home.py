@@ -213,9 +213,8 @@ def failing_gates(seen: Seen) -> Iterable[Attention]:
             outcome = _GATES.get(point.verdict or "")
             # What is stored says which rule: a point of the same gate is not named again.
             if outcome is not None and time_of(point.time) > since.get(point.run, 0):
-                where = f"/trends/{quote(history.name, safe='')}?{urlencode({'run': run})}"
                 what = f"The newest gate of {run} {outcome}"
-                yield Attention(what, where, history.name, about="search")
+                yield Attention(what, address_of(history.name, run), history.name, about="search")
 
 
 def alerting(seen: Seen) -> Iterable[Attention]:
@@ -406,7 +405,7 @@ def _headlines(seen: Seen) -> list[Mapping[str, Any]]:
     quality = headline(seen.histories)
     if quality is not None:
         found, history, series = quality
-        shown.append(_shown(found, address_of(history, series.run, series.measure, "")))
+        shown.append(_shown(found, address_of(history, series.run, series.measure)))
     if (log := seen.log) is None or log.last_day is None:
         return shown
     with suppress(InputError):

@@ -28,6 +28,7 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Outcome, Progress, find, run
+from karat.web.release.trends import address_of
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.release import stored_gates
 from karat.workflows.release.stored_gates import Checked
@@ -235,7 +236,5 @@ def _trend(record: GateRecord) -> str:
     places, decides = record.places, record.row.decides
     if places.history is None:
         return ""
-    ask = {"run": places.series or ""}
-    if decides is not None and decides.measure is not None and decides.attribute is None:
-        ask["measure"] = decides.measure
-    return f"/trends/{quote(places.history, safe='')}?{urlencode(ask)}"
+    measure = None if decides is None or decides.attribute is not None else decides.measure
+    return address_of(places.history, places.series or "", measure or "")

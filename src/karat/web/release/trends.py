@@ -468,6 +468,8 @@ def _differs(mark: Mark) -> str:
     return "; ".join(each for each in (break_, words.besides(mark)) if each)
 
 
-def address_of(history: str, run: str, measure: str, part: str) -> str:
-    params = {"run": run, "measure": measure} | ({"slice": part} if part else {})
+def address_of(history: str, run: str, measure: str = "", part: str = "") -> str:
+    """The address of a series; without a measure, of the first of the run."""
+    others = {"measure": measure, "slice": part}
+    params = {"run": run, **{name: value for name, value in others.items() if value}}
     return f"/trends/{quote(history, safe='')}?{urlencode(params)}"

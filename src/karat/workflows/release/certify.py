@@ -269,17 +269,13 @@ def _itself(stated: Certificate) -> list[str]:
             f"it allows {_allowed(stated)} unseen relevant documents, but its pool gives "
             f"{_allowed(computed)}"
         )
+    if findings:
+        return findings
+    names = ("unjudged_low", "unjudged_high", "ideal", "ideal_allowed")
     for mine, theirs in zip(stated.queries, computed.queries, strict=True):
-        names = ("unjudged_low", "unjudged_high", "ideal", "ideal_allowed")
-        same = [_alike(getattr(mine, name), getattr(theirs, name)) for name in names]
-        if findings or not all(same):
-            findings += (
-                []
-                if findings
-                else [f"the numbers of query {mine.query_id} do not follow from its pool"]
-            )
-            break
-    return findings
+        if not all(_alike(getattr(mine, name), getattr(theirs, name)) for name in names):
+            return [f"the numbers of query {mine.query_id} do not follow from its pool"]
+    return []
 
 
 def _topics(
