@@ -57,7 +57,7 @@ from karat.tables.release.pipeline import (
 )
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import RunRow
-from karat.workflows.online.log_requests import NothingImported, log_of
+from karat.workflows.online.log_requests import log_of
 from karat.workflows.release._release_review import (
     POLICY,
     missing_promises,
@@ -110,7 +110,7 @@ class Release:
             judgments = None
         try:
             fed = log_of(self.opened).last_us
-        except (NothingImported, InputError):
+        except InputError:
             fed = None
         return Current(self.now, judgments, fed)
 
