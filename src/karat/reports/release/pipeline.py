@@ -132,6 +132,12 @@ def sentence_of(event: ReleaseEvent) -> str:
     return f"{event.kind.replace('_', ' ')}{who}{why}"
 
 
+def capital(sentence: str) -> str:
+    """A sentence with a capital, unless it begins with a name such as ``nDCG@10``."""
+    first = sentence.partition(" ")[0].rstrip(":;,")
+    return sentence[:1].upper() + sentence[1:] if first.isalpha() and first.islower() else sentence
+
+
 # --- the board ---
 
 

@@ -55,8 +55,6 @@ class EvidenceShown:
     """The evidence of a stage, and what its result has to draw."""
 
     evidence: Evidence
-    reason: str
-    hashes: Sequence[tuple[str, str]]
     tables: Sequence[Table]
     roles: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
     axis: float
@@ -88,9 +86,8 @@ class ReleasePage(Page):
     words: ClassVar[ModuleType] = reports
     story: ReleaseStory
     choices: Mapping[EventKind, str]  # what the user may do, with its consequence
-    next: str = field(repr=False)
     evidence: Sequence[EvidenceShown] = field(repr=False)
-    events: Sequence[tuple[ReleaseEvent, str]] = field(repr=False)
+    events: Sequence[ReleaseEvent] = field(repr=False)
     promised: Table = field(repr=False)
     review: Sequence[Section] = field(repr=False)
     typed: Typed = field(default=Typed(), repr=False)
@@ -212,11 +209,8 @@ def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
         crumbs=[("Board", "/releases")],
         story=story,
         choices={each.kind: each.consequence for each in release.choices(call.who)},
-        next=_capital(reports.next_text(story.status)),
         evidence=[_evidence(each) for each in story.status.evidence],
-        events=[
-            (event, _capital(reports.sentence_of(event))) for event in stories.told(story.events)
-        ],
+        events=stories.told(story.events),
         promised=stories.promised(story),
         review=list(sections(story.review)),
         **more,
@@ -229,20 +223,9 @@ def _evidence(each: Evidence) -> EvidenceShown:
         (title, [effect_cells(effect) for effect in effects if effect.role == role])
         for role, title in ROLES.items()
     ]
-    sides = (("baseline", each.baseline), ("candidate", each.candidate))
-    hashes = [(f"{side} {name}", value) for side, marks in sides for name, value in marks.items()]
-    hashes += [("judgments", each.judgments)] if each.judgments else []
     return EvidenceShown(
         evidence=each,
-        reason=_capital(each.reason),
-        hashes=[*hashes, ("policy", each.policy)],
         tables=[table for table in behind(each) if table.rows],
         roles=[(title, rows) for title, rows in roles if rows],
         axis=axis_of(effects),
     )
-
-
-def _capital(sentence: str) -> str:
-    """A sentence with a capital, unless it begins with a name such as ``nDCG@10``."""
-    first = sentence.partition(" ")[0].rstrip(":;,")
-    return sentence[:1].upper() + sentence[1:] if first.isalpha() and first.islower() else sentence
