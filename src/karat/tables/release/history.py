@@ -133,6 +133,7 @@ class Point:
 
 
 def values_of(rows: Sequence[Result]) -> tuple[Value, ...]:
+    """The results of one run as the values of its point."""
     return tuple(Value(**shared(row, Value)) for row in rows)
 
 
