@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import Any
 
 import polars as pl
 
 from karat.errors import InputError
 from karat.formats.exchange.export import Export
-from karat.formats.exchange.import_ import JUDGED, ImportedExchange, counted, held
+from karat.formats.exchange.import_ import JUDGED, ImportBuilder, ImportedExchange, counted, held
 from karat.formats.exchange.source_file import SourceFile
 from karat.formats.own import golden
 from karat.golden.query import (
@@ -28,12 +27,8 @@ CLICKS = "clicks"  # source of grades derived from clicks, and the name of their
 _RESERVED = {"query", "relevant_docs", "sources"}
 
 
-def reading(name: str) -> Callable[[SourceFile], Exchange]:
-    """A reader of either format; ``name`` is the format of the result."""
-    return lambda foreign: _read(foreign, name)
-
-
-def _read(foreign: SourceFile, name: str) -> Exchange:
+def read(gathered: ImportBuilder, foreign: SourceFile) -> Exchange:
+    """A golden set or a plain list."""
     golden_set = golden.parse(foreign.data, foreign.name)
     if not golden_set.queries:
         raise InputError("the golden set has no queries", file=foreign.name)
@@ -44,7 +39,7 @@ def _read(foreign: SourceFile, name: str) -> Exchange:
         rater=pl.Series(raters, dtype=pl.String), reason=pl.lit(None, pl.String)
     )
     result = ImportedExchange(
-        name,
+        gathered.format,
         queries=query_frame(golden_set.queries, foreign.name),
         judgments=judged.select(*JUDGED) if judged.height else None,
         sources={CLICKS: CLICKS} if CLICKS in raters else {},

@@ -11,11 +11,10 @@ from typing import Any
 
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
-from karat.formats.exchange.quepid import by_document, once
+from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import about, written
 from karat.formats.exchange.source_file import SourceFile
 from karat.formats.tables.cells import whole
-from karat.tables.golden.golden_sets import Exchange
 
 _QUERY = ("query_text", "ratings", "information_need", "notes", "options")
 _ORDER = ("arranged_at", "arranged_next")
@@ -25,15 +24,14 @@ _LOST = {
 }
 
 
-def read(foreign: SourceFile) -> Exchange:
-    gathered = ImportBuilder("quepid-case", foreign.name)
+def read(gathered: ImportBuilder, foreign: SourceFile) -> None:
     root = foreign.json()
     for key, what in _LOST.items():
         if root.has(key):
             gathered.lose(what)
     gathered.leave(root, ("queries", *_LOST), "the case")
     for item in root.need("queries").list():
-        query = once(gathered, item.need("query_text").text(), **about(item))
+        query = gathered.entry(item.need("query_text").text(), **about(item))
         gathered.leave(item, (*_QUERY, *_ORDER), "a query")
         if any(item.has(key) for key in _ORDER):
             gathered.lose("the display order of a query")
@@ -49,7 +47,6 @@ def read(foreign: SourceFile) -> Exchange:
                 continue
             rater = rating.text_of("user_email")
             gathered.judge(query, doc, grade.number(), rater, node=grade)
-    return gathered.exchange()
 
 
 def write(leaving: Export) -> bytes:
@@ -72,10 +69,9 @@ def write(leaving: Export) -> bytes:
     return dumped({**case, "queries": queries, "try": tried})
 
 
-def read_csv(foreign: SourceFile) -> Exchange:
+def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """The general, detailed or information need export of a case; read only."""
-    gathered = ImportBuilder("quepid-case-csv", foreign.name)
-    sheet = foreign.sheet()
+    sheet = gathered.sheet(foreign)
     names = {name.casefold().replace("_", " "): name for name in sheet.names}
     text_of = names.get("query text") or names.get("query")
     if text_of is None:
@@ -114,5 +110,3 @@ def read_csv(foreign: SourceFile) -> Exchange:
         if place := cells.get("doc position", "").strip():
             sheet.position(place)
             gathered.rank(foreign.stem, query, doc)
-    gathered.read(sheet)
-    return gathered.exchange()

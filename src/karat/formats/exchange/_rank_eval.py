@@ -43,17 +43,15 @@ class _Indices:
         return doc
 
 
-def read_request(foreign: SourceFile) -> Exchange:
+def read_request(gathered: ImportBuilder, foreign: SourceFile) -> Exchange:
     """A request: ``{"requests": [{"id", "request", "ratings"}], "metric": …}``."""
-    gathered = ImportBuilder("rank-eval", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     gathered.leave(root, ("requests",), "the file")
     for item in root.need("requests").list():
         query = item.need("id").identifier()
         fields = {key: node.value for key in _ASKED if (node := item.get(key)) is not None}
         text = _typed(item.get("params"))
-        gathered.query(text, query, **{key: _text(value) for key, value in fields.items()})
-        gathered.met(query)
+        gathered.entry(text, query, **{key: _text(value) for key, value in fields.items()})
         gathered.leave(item, ("id", "ratings", *_ASKED), "a request")
         for rating in item.each("ratings"):
             gathered.leave(rating, ("_index", "_id", "rating"), "a rating")
@@ -102,9 +100,8 @@ def write_request(leaving: Export) -> bytes:
     return dumped(out)
 
 
-def read_response(foreign: SourceFile) -> Exchange:
+def read_response(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A response: hits with their ratings, that is a run and judgments."""
-    gathered = ImportBuilder("rank-eval-response", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     root = root.get("rank_eval") or root  # before version 6.3
     gathered.run(foreign.stem)
@@ -128,7 +125,6 @@ def read_response(foreign: SourceFile) -> Exchange:
     if (failures := root.get("failures")) is not None:
         for query in dict(failures.items()):
             gathered.lose(f"that the query {query} failed")
-    return gathered.exchange()
 
 
 def _score(node: Node) -> float | None:

@@ -15,7 +15,6 @@ from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.jsonl import parsed
-from karat.tables.golden.golden_sets import Exchange
 
 _LINE = re.compile(r'query:\s*("(?:[^"\\]|\\.)*")(?:\s*,\s*answer:\s*("(?:[^"\\]|\\.)*"))?\s*,?')
 _QUERY = {"queryText": "text", "query": "text", "referenceAnswer": "reference_answer"}
@@ -23,15 +22,13 @@ _OURS = {"query_id", "text", "weight", "no_answer"}
 _RATERS = {"LLM_JUDGMENT": ("llm", "modelId"), "UBI_JUDGMENT": ("clicks", "clickModel")}
 
 
-def read_judgments(foreign: SourceFile) -> Exchange:
+def read_judgments(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A judgment list as sent or stored, alone or as the only hit of a search."""
-    gathered = ImportBuilder("opensearch-judgments", foreign.name)
     root = _stored(foreign.json(), "judgment list")
     gathered.leave(root, ("judgmentRatings", "type", "id", "status", "timestamp"), "the list")
     rater = _rater(gathered, root)
     for item in root.need("judgmentRatings").list():
-        query = gathered.query(item.need("query").text())
-        gathered.met(query)
+        query = gathered.entry(item.need("query").text())
         gathered.leave(item, ("query", "ratings", "failures"), "a query")
         for rating in item.each("ratings"):
             doc = rating.need("docId").identifier()
@@ -40,7 +37,6 @@ def read_judgments(foreign: SourceFile) -> Exchange:
             gathered.judge(query, doc, grade.number(), rater, node=grade)
         for _ in item.each("failures"):
             gathered.lose("documents that could not be judged")
-    return gathered.exchange()
 
 
 def _stored(root: Node, what: str) -> Node:
@@ -88,13 +84,12 @@ def write_judgments(leaving: Export) -> bytes:
     return dumped({**head, "judgmentRatings": ratings})
 
 
-def read_queries(foreign: SourceFile) -> Exchange:
+def read_queries(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A query set: as sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
-    gathered = ImportBuilder("opensearch-queries", foreign.name)
     data = foreign.data.lstrip()
     if not data.startswith((b"{", b"[")):
         _lines(gathered, foreign)
-        return gathered.exchange()
+        return
     first = data.partition(b"\n")[0]
     if data.startswith(b"{") and (b'"queryText"' in first or b'"query"' in first):
         items = _ndjson(foreign)
@@ -106,7 +101,6 @@ def read_queries(foreign: SourceFile) -> Exchange:
         items = list(root.need("querySetQueries").list())
     for item in items:
         _entry(gathered, item)
-    return gathered.exchange()
 
 
 def _ndjson(foreign: SourceFile) -> list[Node]:
@@ -126,7 +120,7 @@ def _ndjson(foreign: SourceFile) -> list[Node]:
 
 def _entry(gathered: ImportBuilder, item: Node) -> None:
     if isinstance(item.value, str):
-        gathered.met(gathered.query(item.text()))
+        gathered.entry(item.text())
         return
     text = item.get("queryText") or item.need("query")
     others: dict[str, Any] = {}
@@ -136,21 +130,19 @@ def _entry(gathered: ImportBuilder, item: Node) -> None:
         column = _QUERY.get(key, f"field.{key}" if key in _OURS else key)
         nested = isinstance(value.value, dict | list)
         others[column] = json.dumps(value.value, ensure_ascii=False) if nested else value.value
-    query = gathered.query(text.text())
-    gathered.met(query)
-    gathered.more(query, others)
+    gathered.more(gathered.entry(text.text()), others)
 
 
 def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:
     for line, text in foreign.lines():
         match = _LINE.fullmatch(text)
         if match is None:
-            gathered.met(gathered.query(text))
+            gathered.entry(text)
             continue
         parts = [_string(part, foreign.name, line) for part in match.groups()]
         if not (parts[0] or "").strip():
             raise InputError("the query is empty", file=foreign.name, line=line)
-        gathered.met(gathered.query(parts[0], reference_answer=parts[1]))
+        gathered.entry(parts[0], reference_answer=parts[1])
 
 
 def _string(quoted: str | None, name: str, line: int) -> str | None:

@@ -24,7 +24,7 @@ from karat.formats.exchange import (
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.detect import detect
 from karat.formats.exchange.export import Export, Holds
-from karat.formats.exchange.import_ import held
+from karat.formats.exchange.import_ import ImportBuilder, held
 from karat.formats.exchange.source_file import SourceFile, open_source_file
 from karat.formats.tables.writing import beside
 from karat.tables.golden.golden_sets import Exchange
@@ -35,7 +35,7 @@ class Peer:
     name: str
     what: str
     reads: tuple[str, ...]
-    read: Callable[[SourceFile], Exchange]
+    read: Callable[[ImportBuilder, SourceFile], Exchange | None]
     writes: tuple[str, ...] = ()
     write: Callable[[Export], bytes | dict[str, bytes]] | None = None
     holds: Holds = field(default_factory=Holds)
@@ -46,7 +46,7 @@ _ABOUT = ("need", "notes", "options")
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels", "qrels/test.tsv")  # what plain.write_beir makes
 
 
-def _folder(content: SourceFile) -> Exchange:
+def _folder(_: ImportBuilder, content: SourceFile) -> Exchange:
     raise InputError(
         "expected a BEIR folder, got a file",
         file=content.name,
@@ -54,7 +54,8 @@ def _folder(content: SourceFile) -> Exchange:
     )
 
 
-# Name, description, what is read, reader; what is written, writer, and what it can store.
+# Name, description, what is read, reader; what is written, writer, and what it can store. A reader
+# fills the builder, or returns an exchange of its own.
 EXCHANGES: Mapping[str, Peer] = {
     peer.name: peer
     for peer in (
@@ -109,10 +110,10 @@ EXCHANGES: Mapping[str, Peer] = {
              Holds(columns=True, judgments=False)),
         Peer("rankquest", "Rankquest's test cases", _JUDGED, tables.read_rankquest),
         Peer("golden", "karat's golden set: queries, attributes, judgments and the scale",
-             _JUDGED, _golden_sets.reading("golden"), _JUDGED, _golden_sets.write,
+             _JUDGED, _golden_sets.read, _JUDGED, _golden_sets.write,
              Holds(ids=True, columns=True, scale=True)),
         Peer("golden-list", "a JSON list of query, relevant_docs, category and difficulty",
-             _JUDGED, _golden_sets.reading("golden-list"), _JUDGED, _golden_sets.write_list,
+             _JUDGED, _golden_sets.read, _JUDGED, _golden_sets.write_list,
              Holds(columns=("category", "difficulty"), bare=False)),
         Peer("beir", "a BEIR folder",
              (*_JUDGED, "documents"), _folder, (*_JUDGED, "documents"), tables.write_beir,
@@ -139,7 +140,9 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
     else:
         content = open_source_file(path)
         try:
-            exchange = EXCHANGES[format or detect(content)].read(content)
+            peer = EXCHANGES[format or detect(content)]
+            gathered = ImportBuilder(peer.name, content.name)
+            exchange = peer.read(gathered, content) or gathered.exchange()
         except RecursionError:
             raise InputError("objects are nested too deeply", file=content.name) from None
         except InputError as error:

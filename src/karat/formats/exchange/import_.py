@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.exchange.source_file import Node, Sheet
+from karat.formats.exchange.source_file import Node, Sheet, SourceFile
 from karat.formats.tables.cells import column_of
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.schema import DOCUMENTS, QUERIES
@@ -56,7 +56,8 @@ class ImportBuilder:
         self._queries: dict[str, dict[str, Any]] = {}
         self._ids: dict[str, str] = {}
         self._made = False
-        self._met: Counter[str] = Counter()
+        self._entries: Counter[str] = Counter()
+        self._sheet: Sheet | None = None
         self._documents: dict[str, dict[str, Any]] = {}
         self._judged: dict[tuple[str, str, str | None], tuple[float | None, str | None]] = {}
         self._lines: dict[tuple[str, str, str | None], int] = {}
@@ -102,9 +103,11 @@ class ImportBuilder:
             if row.setdefault(name, value) != value:
                 self.lose(f"a second {name!r} of one query")
 
-    def met(self, query_id: str) -> None:
-        """Count an entry of a query in a format where each query should have one entry."""
-        self._met[query_id] += 1
+    def entry(self, text: str | None, query_id: str | None = None, **others: Any) -> str:
+        """Add a query in a format where each query should have one entry, and count the entry."""
+        query_id = self.query(text, query_id, **others)
+        self._entries[query_id] += 1
+        return query_id
 
     def document(self, doc_id: str, fields: Mapping[str, Any]) -> None:
         """Add the fields of a document; the first value of each counts."""
@@ -177,8 +180,12 @@ class ImportBuilder:
     def run(self, name: str) -> None:
         self._runs.setdefault(name, {})
 
-    def read(self, sheet: Sheet) -> None:
-        """Note how a sheet's cells were read; call it after the last row."""
+    def sheet(self, foreign: SourceFile) -> Sheet:
+        """The file as a sheet; ``exchange`` notes how its cells were read."""
+        self._sheet = foreign.sheet()
+        return self._sheet
+
+    def _note_cells(self, sheet: Sheet) -> None:
         if sheet.separator == ";":
             decimal = counted(sheet.decimal, "number")
             commas = f"; {decimal} with a decimal comma" if sheet.decimal else ""
@@ -190,6 +197,8 @@ class ImportBuilder:
             )
 
     def exchange(self) -> ImportedExchange:
+        if self._sheet is not None:
+            self._note_cells(self._sheet)
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
             raise InputError(
@@ -205,7 +214,7 @@ class ImportBuilder:
                 "the file has no query ids: queries are called q1, q2, … in the order they first "
                 "appear",
             )
-        if repeated := sum(count > 1 for count in self._met.values()):
+        if repeated := sum(count > 1 for count in self._entries.values()):
             self.assumed.append(
                 f"equal texts are one query: the entries of {counted(repeated, 'text')} were merged"
             )

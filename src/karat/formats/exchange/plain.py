@@ -47,10 +47,9 @@ def columns(names: list[str]) -> dict[str, str]:
     return columns_by_meaning
 
 
-def read_csv(foreign: SourceFile) -> Exchange:
+def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """One row per judgment: query (id or text), document, grade, optionally rater and reason."""
-    gathered = ImportBuilder("csv", foreign.name)
-    sheet = foreign.sheet()
+    sheet = gathered.sheet(foreign)
     column_of = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
         if not {either, *either} & set(column_of):
@@ -95,8 +94,6 @@ def read_csv(foreign: SourceFile) -> Exchange:
             line=header,
             fix="import it when it is rated, or judge its pairs in karat",
         )
-    gathered.read(sheet)
-    return gathered.exchange()
 
 
 def write_csv(leaving: Export) -> bytes:
@@ -114,13 +111,13 @@ def write_csv(leaving: Export) -> bytes:
     return leaving.sheet(header, rows, "\t" if tabs else ",")
 
 
-def read_trec(foreign: SourceFile) -> Exchange:
+def read_trec(gathered: ImportBuilder, foreign: SourceFile) -> Exchange:
     """TREC qrels: ``query iteration document grade``."""
     frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
         raise InputError("the file contains no judgment", file=foreign.name)
     try:
-        return _judged("trec", Qrels(frame, source=foreign.name))
+        return _judged(gathered.format, Qrels(frame, source=foreign.name))
     except InputError as error:
         raise error.at_line(_line(foreign, error)) from None
 
@@ -205,9 +202,8 @@ def write_beir(leaving: Export) -> dict[str, bytes]:
     return out
 
 
-def read_rankquest(foreign: SourceFile) -> Exchange:
+def read_rankquest(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """Rankquest's test cases: ``[{"id", "searchContext", "ratings"}]``."""
-    gathered = ImportBuilder("rankquest", foreign.name)
     for case in foreign.json().list():
         context = dict(case.need("searchContext").items())
         text_node = next((context[key] for key in ("q", "query", "text") if key in context), None)
@@ -232,4 +228,3 @@ def read_rankquest(foreign: SourceFile) -> Exchange:
                 reason=rating.text_of("comment"),
                 node=grade,
             )
-    return gathered.exchange()

@@ -15,15 +15,13 @@ from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, graded
 from karat.formats.tables.cells import whole
-from karat.tables.golden.golden_sets import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
 
 
-def read_csv(foreign: SourceFile) -> Exchange:
+def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """``query,docid,rating``; queries without ratings have empty cells."""
-    gathered = ImportBuilder("quepid-csv", foreign.name)
-    sheet = foreign.sheet()
+    sheet = gathered.sheet(foreign)
     names = [name.casefold().replace("_", "") for name in sheet.names]
     if sorted(names) != ["docid", "query", "rating"]:
         raise sheet.wrong(
@@ -41,8 +39,6 @@ def read_csv(foreign: SourceFile) -> Exchange:
             gathered.judge(query, doc, sheet.grade(rating, text), line=sheet.line)
         elif doc.strip():
             gathered.lose(UNRATED)
-    gathered.read(sheet)
-    return gathered.exchange()
 
 
 def write_csv(leaving: Export) -> bytes:
@@ -55,23 +51,15 @@ def write_csv(leaving: Export) -> bytes:
     return leaving.sheet(("query", "docid", "rating"), rows).removesuffix(b"\n")
 
 
-def read_json(foreign: SourceFile) -> Exchange:
+def read_json(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
-    gathered = ImportBuilder("quepid-json", foreign.name)
     root = foreign.json()
     gathered.leave(root, ("queries",), "the file")
     for item in root.need("queries").list():
-        query = once(gathered, item.need("query").text())
+        query = gathered.entry(item.need("query").text())
         gathered.leave(item, ("query", "ratings"), "a query")
         if (ratings := item.get("ratings")) is not None:
             by_document(gathered, query, ratings)
-    return gathered.exchange()
-
-
-def once(gathered: ImportBuilder, text: str, **others: Any) -> str:
-    query = gathered.query(text, **others)
-    gathered.met(query)
-    return query
 
 
 def by_document(gathered: ImportBuilder, query: str, ratings: Node) -> None:
@@ -94,12 +82,11 @@ def write_json(leaving: Export) -> bytes:
     return dumped({"queries": queries})
 
 
-def read_api(foreign: SourceFile) -> Exchange:
+def read_api(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A body of ``POST /api/import/ratings``: ``file_format`` hash, rre or ltr."""
     root = foreign.json()
     kind = root.get("file_format")
     known = ("case_id", "ratings", "file_format", "clear_queries", "rre_json", "ltr_text")
-    gathered = ImportBuilder("quepid-api", foreign.name)
     if root.has("case_id"):
         gathered.lose("the number of the case")
     gathered.leave(root, known, "the file")
@@ -121,7 +108,6 @@ def read_api(foreign: SourceFile) -> Exchange:
                 gathered.judge(query, doc.identifier(), rating.number(), node=rating)
             elif doc is not None:
                 gathered.lose(UNRATED)
-    return gathered.exchange()
 
 
 def write_api(leaving: Export) -> bytes:
@@ -143,11 +129,9 @@ def write_api(leaving: Export) -> bytes:
     return dumped({**head, "ratings": ratings})
 
 
-def read_ltr(foreign: SourceFile) -> Exchange:
+def read_ltr(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """Lines such as ``3 qid:1 # 1370 star trek``."""
-    gathered = ImportBuilder("quepid-ltr", foreign.name)
     _lines(gathered, foreign)
-    return gathered.exchange()
 
 
 def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:

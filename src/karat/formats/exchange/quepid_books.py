@@ -17,16 +17,14 @@ from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.cells import whole
 from karat.formats.tables.jsonl import parsed
-from karat.tables.golden.golden_sets import Exchange
 
 ANONYMOUS = "Anonymous"
 _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")
 
 
-def read_csv(foreign: SourceFile) -> Exchange:
+def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """``query,docid,<judge>…``: one column per judge, ``Anonymous`` without a name."""
-    gathered = ImportBuilder("quepid-book-csv", foreign.name)
-    sheet = foreign.sheet()
+    sheet = gathered.sheet(foreign)
     if [name.casefold() for name in sheet.names] == ["query", "docid"]:
         raise sheet.wrong(
             "the book has no ratings yet: it has no column of a judge",
@@ -57,8 +55,6 @@ def read_csv(foreign: SourceFile) -> Exchange:
                 gathered.judge(query, doc, grade, rater, line=sheet.line)
         if not any(cell.strip() for cell in cells):
             gathered.lose(UNRATED)
-    gathered.read(sheet)
-    return gathered.exchange()
 
 
 def write_csv(leaving: Export) -> bytes:
@@ -79,9 +75,8 @@ def write_csv(leaving: Export) -> bytes:
     return leaving.sheet(("query", "docid", *named.values()), rows)
 
 
-def read(foreign: SourceFile) -> Exchange:
+def read(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A book as JSON: its pairs and their judgments."""
-    gathered = ImportBuilder("quepid-book", foreign.name)
     root = foreign.json()
     gathered.leave(root, ("query_doc_pairs",), "the book")
     for pair in root.need("query_doc_pairs").list():
@@ -96,7 +91,6 @@ def read(foreign: SourceFile) -> Exchange:
             gathered.lose(UNRATED)
         for judgement in judgements:
             _judge(gathered, query, doc, judgement)
-    return gathered.exchange()
 
 
 def about(node: Node) -> dict[str, str]:

@@ -15,7 +15,6 @@ from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
 from karat.formats.exchange.source_file import Node, SourceFile
-from karat.tables.golden.golden_sets import Exchange
 
 HEADER = ("Snapshot Name", "Snapshot Time", "Case ID", "Query Text", "Doc ID", "Doc Position")
 _NAMES = {
@@ -32,10 +31,9 @@ _NAMES = {
 }
 
 
-def read_csv(foreign: SourceFile) -> Exchange:
+def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """A CSV file of snapshots, of a static endpoint, or of Quepid's command line."""
-    gathered = ImportBuilder("quepid-snapshot-csv", foreign.name)
-    sheet = foreign.sheet()
+    sheet = gathered.sheet(foreign)
     meant = {name: _NAMES.get(name.casefold().replace("_", " ")) for name in sheet.names}
     column = {what: name for name, what in meant.items() if what is not None}
     lacking = [what for what in ("query", "doc", "position") if what not in column]
@@ -65,8 +63,6 @@ def read_csv(foreign: SourceFile) -> Exchange:
         gathered.run(run)
         for _, doc in sorted(ranking, key=lambda each: each[0]):
             gathered.rank(run, query, doc)
-    gathered.read(sheet)
-    return gathered.exchange()
 
 
 def write_csv(leaving: Export) -> bytes:
@@ -91,9 +87,8 @@ def _check_runs(leaving: Export) -> None:
     leaving.assumed.append("time and case are empty: Quepid asks for the case on import")
 
 
-def read(foreign: SourceFile) -> Exchange:
+def read(gathered: ImportBuilder, foreign: SourceFile) -> None:
     """Snapshots as JSON: one as exported, or several as imported."""
-    gathered = ImportBuilder("quepid-snapshot", foreign.name)
     root = foreign.json()
     if root.has("snapshots"):
         gathered.leave(root, ("snapshots",), "the file")
@@ -101,7 +96,6 @@ def read(foreign: SourceFile) -> Exchange:
             _imported(gathered, snapshot, foreign.stem)
     else:
         _exported(gathered, root, foreign.stem)
-    return gathered.exchange()
 
 
 def _imported(gathered: ImportBuilder, node: Node, stem: str) -> None:

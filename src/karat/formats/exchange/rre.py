@@ -14,16 +14,13 @@ from typing import Any
 from karat.formats.exchange.export import Export, dumped, unpacked
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
-from karat.tables.golden.golden_sets import Exchange
 
 GAIN = 2.0  # the gain that RRE's nDCG assumes for a document without one
 _TEXT = "$query"
 
 
-def read(foreign: SourceFile) -> Exchange:
-    gathered = ImportBuilder("rre", foreign.name)
+def read(gathered: ImportBuilder, foreign: SourceFile) -> None:
     gather(gathered, foreign.json())
-    return gathered.exchange()
 
 
 def gather(gathered: ImportBuilder, root: Node) -> None:
@@ -62,7 +59,7 @@ def _queries(gathered: ImportBuilder, node: Node, topic: str | None, group: str 
             gathered.lose(f"the name of the placeholder {key}")
         template_node = item.get("template") or template
         placeholder_values = {key: value.value for key, value in others.items()}
-        query = gathered.query(
+        query = gathered.entry(
             own.text(),
             topic=topic,
             group=group,
@@ -71,7 +68,6 @@ def _queries(gathered: ImportBuilder, node: Node, topic: str | None, group: str 
             if placeholder_values
             else None,
         )
-        gathered.met(query)
         documents = item.get("relevant_documents") or shared
         if documents is not None:
             _documents(gathered, query, documents)
