@@ -30,7 +30,7 @@ them, up to ``unseen`` of the best gain, N / D lies between its values with none
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,11 +45,13 @@ from karat.measures.parameters import gain_of
 from karat.measures.run_pair import Pair, Pool
 from karat.measures.unjudged import (
     Bounds,
+    LayeredRatio,
     Layers,
     average_precision_bounds,
     can_be,
     layers_of,
     ratio,
+    totals,
 )
 
 FIRSTS = frozenset({"RR", "Success"})
@@ -139,19 +141,12 @@ def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: i
     total = pair.of_baseline.num_rel(measure.settings["rel"]) + can * unseen
     highest = np.empty(len(linear.base))
     for queries, present, weight in linear.blocks(sign):
-        number, gained = _so_far(present), _so_far(weight)
+        number, gained = totals(present), totals(weight)
         retrieved = sign * linear.base[queries, None] + gained
         value = ratio(retrieved, capped(measure, total[queries, None] + number))
         # Column c: the first c documents are relevant.
         highest[queries] = value[:, -1] if must else (value if can else value[:, :1]).max(axis=1)
     return highest
-
-
-def _so_far(value: Floats | Mask) -> Floats:
-    """Running totals along the columns, starting at 0; shape (b, c + 1)."""
-    total = np.zeros((value.shape[0], value.shape[1] + 1))
-    np.cumsum(value, axis=1, out=total[:, 1:])
-    return total
 
 
 def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: int) -> Floats:
@@ -171,85 +166,28 @@ def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unsee
     highest = np.empty(evidence.n)
     for queries, present, weight in linear.blocks(sign):
         level, step, reach = layers.of(queries)
-        highest[queries] = _Quotient(
+        problem = LayeredRatio(
             step=step,
             forced=level <= least,
             free=(level > least) & (level <= most),
             reach=reach + unseen * (level <= most),
             table=np.cumsum(left),
             base=sign * linear.base[queries],
-            number=_so_far(present).astype(np.int64),
-            gained=_so_far(weight),
-        ).greatest()
+        )
+        highest[queries] = _greatest(problem, weight, present)
     return highest
 
 
-@dataclass(frozen=True, slots=True)
-class _Quotient:
-    """A weighted sum of gains over the ideal DCG, as a function of the gains of the unjudged.
-
-    Documents are sorted by falling weight; column c of a table is for the first c of them.
-    """
-
-    step: Floats  # height of each layer of gain; shape (b, q)
-    forced: Mask  # layers that every document reaches; shape (b, q)
-    free: Mask  # layers that a document may reach or not; shape (b, q). None reaches the others.
-    reach: Ints  # for each layer, judgments and unseen documents that reach it; shape (b, q)
-    table: Floats  # sum of the discounts of the first places of the ideal
-    base: Floats  # the sum over the judged; shape (b,)
-    number: Ints  # documents of each column; shape (b, c)
-    gained: Floats  # sum of their weights; shape (b, c)
-
-    def greatest(self) -> Floats:
-        """The highest value; shape (b,)."""
-        part, whole = self._fixed()
-        height = self.step * self.free
-        raised = np.zeros(self.number.shape)
-        for step, reach in self._choices():
-            raised += step * self.table[reach + self.number]
-        at_corners = ratio(part + height.sum(axis=1, keepdims=True) * self.gained, whole + raised)
-        corner: Floats = at_corners.max(axis=1)
-        if (self.free.sum(axis=1) <= 1).all():
-            return corner  # with a single layer, all gains are at corners
-        sought = np.maximum(corner, 0.0)
-        while True:
-            more, higher = self._best_for(sought)
-            improved = ratio(part[:, 0] + more, whole[:, 0] + higher)
-            if not (improved > sought).any():
-                # The largest numerator is at a corner: if it is above 0, so is the value there.
-                return np.where(corner > 0, sought, corner)
-            sought = np.maximum(sought, improved)
-
-    def _fixed(self) -> tuple[Floats, Floats]:
-        """The parts of numerator and ideal that no choice changes; each of shape (b, 1)."""
-        every = np.where(self.forced, self.number[:, -1:], 0)
-        fixed = np.where(self.free, 0.0, self.step)
-        whole = (fixed * self.table[self.reach + every]).sum(axis=1)
-        part = self.base + (fixed * self.forced).sum(axis=1) * self.gained[:, -1]
-        return part[:, None], whole[:, None]
-
-    def _best_for(self, sought: Floats) -> tuple[Floats, Floats]:
-        """Numerator and ideal, in the free layers, of the gains for which numerator - sought x
-        ideal is greatest; each of shape (b,).
-        """
-        part, whole = np.zeros(self.gained.shape), np.zeros(self.gained.shape)
-        column = np.arange(self.gained.shape[1])
-        for step, reach in reversed(list(self._choices())):
-            part = part + step * self.gained
-            whole = whole + step * self.table[reach + self.number]
-            surplus = part - sought[:, None] * whole
-            # As many documents or fewer reach the layers above: keep the best column so far.
-            leads = np.where(surplus == np.maximum.accumulate(surplus, axis=1), column, 0)
-            chosen = np.maximum.accumulate(leads, axis=1)
-            part = np.take_along_axis(part, chosen, axis=1)
-            whole = np.take_along_axis(whole, chosen, axis=1)
-        return part[:, -1], whole[:, -1]
-
-    def _choices(self) -> Iterator[tuple[Floats, Ints]]:
-        """Each layer from below: its height where it is free, and its reach; (b, 1) each."""
-        height = self.step * self.free
-        for layer in range(height.shape[1]):
-            yield height[:, layer, None], self.reach[:, layer, None]
+def _greatest(problem: LayeredRatio, weight: Floats, present: Mask) -> Floats:
+    """The highest value; documents are sorted by falling weight; shape (b,)."""
+    number, gained = totals(present).astype(np.int64), totals(weight)
+    fixed = problem.fixed(gained[:, -1], number[:, -1:])
+    corner: Floats = problem.corners(fixed, gained, number).max(axis=1)
+    if problem.one_layer:
+        return corner
+    sought = problem.greatest_from(np.maximum(corner, 0.0), fixed, gained, number)
+    # The largest numerator is at a corner: if it is above 0, so is the value there.
+    return np.where(corner > 0, sought, corner)
 
 
 def single_effects(measure: Measure, pair: Pair, pool: Pool) -> tuple[Ints, Floats, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from karat.errors import InputError
 from karat.measures.entry import Equal, Example, Parameter, Terms, show_number
-from karat.measures.evidence import Evidence, Floats, Ints, Subtopics
+from karat.measures.evidence import Evidence, Floats, Ints, Subtopics, or_nan
 from karat.measures.parameters import REL, divisor_of, read_number
 from karat.measures.registry import measure
 
@@ -129,7 +129,7 @@ def intent_aware_err(evidence: Evidence, *, k: float, alpha: float, rel: float) 
     gain = _novel_gain(evidence, judged, alpha)
     term = np.where(evidence.rank <= k, gain / evidence.rank, 0.0)
     subtopics = _number_of_subtopics(judged, evidence.n)
-    norm = np.where(subtopics > 0, subtopics * _most(int(k), alpha), np.nan)
+    norm = or_nan(subtopics * _most(int(k), alpha))
     return Terms(gain, 1.0 / evidence.rank, term, norm)
 
 
@@ -166,7 +166,7 @@ def subtopic_recall(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     new = _novel_gain(evidence, judged, 1.0)
     ones = np.ones(len(evidence.rank))
     subtopics = _number_of_subtopics(judged, evidence.n)
-    norm = np.where(subtopics > 0, subtopics, np.nan)
+    norm = or_nan(subtopics)
     return Terms(new, ones, np.where(evidence.rank <= (k or np.inf), new, 0.0), norm)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from karat.errors import UsageError, nearest
-from karat.measures.evidence import Evidence, Floats
+from karat.measures.evidence import Evidence, Floats, Mask, or_nan
 
 Cutoff = Literal["none", "optional", "required", "recall", "multiple"]
 Aggregate = Literal["mean", "sum", "geometric"]
@@ -52,6 +52,14 @@ class Terms:
     discount: Floats  # discount at its rank; shape (h,)
     term: Floats  # what it adds before normalising, 0 where it does not count; shape (h,)
     norm: Floats  # divisor of the sum; NaN where the measure is undefined; shape (n,)
+
+    @classmethod
+    def counting(cls, counted: Mask, norm: Floats, discount: Floats | None = None) -> Terms:
+        """A sum over the hits that count, of 1 or a discount; undefined where ``norm`` is 0."""
+        gain = counted.astype(np.float64)
+        term = gain if discount is None else np.where(counted, discount, 0.0)
+        discount = np.ones(len(counted)) if discount is None else discount
+        return cls(gain, discount, term, or_nan(norm))
 
     def values(self, evidence: Evidence) -> Floats:
         """One value for each query; NaN where undefined; shape (n,)."""

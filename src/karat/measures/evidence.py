@@ -161,6 +161,11 @@ def sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Float
     return total.astype(np.float64, copy=False)  # bincount of no hits gives integers
 
 
+def or_nan(norm: Floats | Ints) -> Floats:
+    """A divisor, NaN where it is 0 and the measure undefined."""
+    return np.where(norm > 0, norm, np.nan)
+
+
 def _place(group: Ints, counted: Mask) -> Ints:
     """Running count of ``counted`` within each group; groups are contiguous."""
     total: Ints = np.cumsum(counted, dtype=np.int64)

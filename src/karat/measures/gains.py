@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.errors import UsageError
 from karat.measures.entry import NEVER, Equal, Example, Measure, Parameter, Terms
-from karat.measures.evidence import Evidence, Floats, Ints
+from karat.measures.evidence import Evidence, Floats, Ints, or_nan
 from karat.measures.names import parse
 from karat.measures.parameters import (
     BASE,
@@ -138,7 +138,7 @@ def ndcg(
     """Discounted cumulative gain over the best possible; the ideal is from all judgments."""
     terms = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
     ideal = ideal_dcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return Terms(terms.gain, terms.discount, terms.term, np.where(ideal > 0, ideal, np.nan))
+    return Terms(terms.gain, terms.discount, terms.term, or_nan(ideal))
 
 
 @measure(

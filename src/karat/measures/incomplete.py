@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat.measures.entry import Equal, Example, Terms
-from karat.measures.evidence import Evidence, Floats
+from karat.measures.evidence import Evidence, Floats, or_nan
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
 from karat.measures.ties import expected_bpref
@@ -18,7 +18,7 @@ def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
     relevant = evidence.relevant(rel)
     total, others = evidence.num_rel(rel), _num_nonrel(evidence, rel)
     expected = expected_bpref(evidence, relevant, evidence.judged & ~relevant, total, others)
-    return expected / np.where(total > 0, total, np.nan)
+    return expected / or_nan(total)
 
 
 @measure(
@@ -47,11 +47,13 @@ def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
 )
 def bpref(evidence: Evidence, *, rel: float) -> Terms:
     """Share of judged preferences that the ranking respects."""
-    contribution, total = _preferences(evidence, rel)
     relevant = evidence.relevant(rel)
-    return Terms(
-        relevant.astype(np.float64), contribution, np.where(relevant, contribution, 0.0), total
-    )
+    above = evidence.so_far(evidence.judged & ~relevant)
+    total = evidence.num_rel(rel)
+    r, n = total[evidence.query], _num_nonrel(evidence, rel)[evidence.query]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.minimum(above, r) / np.minimum(n, r)
+    return Terms.counting(relevant, total, np.where(above > 0, 1.0 - lost, 1.0))
 
 
 @measure(
@@ -111,9 +113,7 @@ def inferred_average_precision(evidence: Evidence, *, rel: float) -> Terms:
             (relevant_above + _INFAP_EPSILON) / (judged_above + 2 * _INFAP_EPSILON)
         )
     at = np.where(evidence.rank == 1, 1.0, estimate)
-    total = evidence.num_rel(rel)
-    norm = np.where(total > 0, total, np.nan)
-    return Terms(relevant.astype(np.float64), at, np.where(relevant, at, 0.0), norm)
+    return Terms.counting(relevant, evidence.num_rel(rel), at)
 
 
 @measure(
@@ -141,21 +141,7 @@ def judged_share(evidence: Evidence, *, k: float) -> Terms:
     """Judged in the top k, divided by the documents returned there."""
     counted = evidence.judged & (evidence.rank <= k)
     shown = np.minimum(evidence.returned, k).astype(np.float64)
-    ones = np.ones(len(evidence.rank))
-    norm = np.where(shown > 0, shown, np.nan)
-    return Terms(counted.astype(np.float64), ones, counted.astype(np.float64), norm)
-
-
-def _preferences(evidence: Evidence, rel: float) -> tuple[Floats, Floats]:
-    relevant = evidence.relevant(rel)
-    nonrelevant = evidence.judged & ~relevant
-    above = evidence.so_far(nonrelevant)
-    non_total = _num_nonrel(evidence, rel)
-    total = evidence.num_rel(rel)
-    r, n = total[evidence.query], non_total[evidence.query]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lost = np.minimum(above, r) / np.minimum(n, r)
-    return np.where(above > 0, 1.0 - lost, 1.0), np.where(total > 0, total, np.nan)
+    return Terms.counting(counted, shown)
 
 
 def _num_nonrel(evidence: Evidence, rel: float) -> Floats:

@@ -73,10 +73,7 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     """One over the rank of the first relevant document."""
     relevant = evidence.relevant(rel)
     first = relevant & (evidence.so_far(relevant) == 1) & (evidence.rank <= (k or np.inf))
-    discount = 1.0 / evidence.rank
-    return Terms(
-        first.astype(np.float64), discount, np.where(first, discount, 0.0), np.ones(evidence.n)
-    )
+    return Terms.counting(first, np.ones(evidence.n), 1.0 / evidence.rank)
 
 
 @measure(
@@ -110,9 +107,7 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     relevant = evidence.relevant(rel)
     at = evidence.so_far(relevant) / evidence.rank
     counted = relevant & (evidence.rank <= (k or np.inf))
-    total = evidence.num_rel(rel)
-    norm = np.where(total > 0, total, np.nan)
-    return Terms(counted.astype(np.float64), at, np.where(counted, at, 0.0), norm)
+    return Terms.counting(counted, evidence.num_rel(rel), at)
 
 
 @measure(
@@ -160,13 +155,7 @@ def r_precision(evidence: Evidence, *, rel: float) -> Terms:
     """Precision at the number of relevant documents."""
     total = evidence.num_rel(rel)
     counted = evidence.relevant(rel) & (evidence.rank <= total[evidence.query])
-    ones = np.ones(len(evidence.rank))
-    return Terms(
-        counted.astype(np.float64),
-        ones,
-        counted.astype(np.float64),
-        np.where(total > 0, total, np.nan),
-    )
+    return Terms.counting(counted, total)
 
 
 # How many relevant documents reach a recall level, from level x R.
@@ -283,13 +272,7 @@ def r_precision_multiple(evidence: Evidence, *, k: float, rel: float) -> Terms:
     total = evidence.num_rel(rel)
     places = np.floor(k * total + 0.9)
     counted = evidence.relevant(rel) & (evidence.rank <= places[evidence.query])
-    ones = np.ones(len(evidence.rank))
-    return Terms(
-        counted.astype(np.float64),
-        ones,
-        counted.astype(np.float64),
-        np.where(places > 0, places, np.nan),
-    )
+    return Terms.counting(counted, places)
 
 
 def _best_precision_from(evidence: Evidence, rel: float) -> tuple[Floats, Ints]:

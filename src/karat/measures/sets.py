@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat.measures.entry import NEVER, Equal, Example, Parameter, Terms, show_number
-from karat.measures.evidence import Evidence, Floats, Mask
+from karat.measures.evidence import Evidence, Floats, or_nan
 from karat.measures.parameters import REL, read_positive
 from karat.measures.registry import measure
 from karat.measures.ties import expected_cascade, expected_within
@@ -22,11 +22,11 @@ def _expected_precision(evidence: Evidence, *, k: float, rel: float) -> Floats:
 
 
 def _expected_recall(evidence: Evidence, *, k: float, rel: float) -> Floats:
-    return expected_within(evidence, evidence.relevant(rel), k) / _or_nan(evidence.num_rel(rel))
+    return expected_within(evidence, evidence.relevant(rel), k) / or_nan(evidence.num_rel(rel))
 
 
 def _expected_capped(evidence: Evidence, *, k: float, rel: float) -> Floats:
-    return expected_within(evidence, evidence.relevant(rel), k) / _or_nan(
+    return expected_within(evidence, evidence.relevant(rel), k) / or_nan(
         np.minimum(evidence.num_rel(rel), k)
     )
 
@@ -88,7 +88,8 @@ def _set_recall_bounds(evidence: Evidence, *, rel: float) -> Bounds:
 )
 def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by k."""
-    return _counted(evidence, evidence.relevant(rel) & (evidence.rank <= k), np.full(evidence.n, k))
+    counted = evidence.relevant(rel) & (evidence.rank <= k)
+    return Terms.counting(counted, np.full(evidence.n, k))
 
 
 @measure(
@@ -117,9 +118,7 @@ def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
 )
 def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by all relevant."""
-    return _counted(
-        evidence, evidence.relevant(rel) & (evidence.rank <= k), _or_nan(evidence.num_rel(rel))
-    )
+    return Terms.counting(evidence.relevant(rel) & (evidence.rank <= k), evidence.num_rel(rel))
 
 
 @measure(
@@ -147,8 +146,8 @@ def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
 )
 def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by the maximum possible."""
-    most = _or_nan(np.minimum(evidence.num_rel(rel), k))
-    return _counted(evidence, evidence.relevant(rel) & (evidence.rank <= k), most)
+    most = np.minimum(evidence.num_rel(rel), k)
+    return Terms.counting(evidence.relevant(rel) & (evidence.rank <= k), most)
 
 
 @measure(
@@ -179,7 +178,7 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """1 where the top k has a relevant document."""
     relevant = evidence.relevant(rel)
     first = relevant & (evidence.so_far(relevant) == 1) & (evidence.rank <= k)
-    return _counted(evidence, first, np.ones(evidence.n))
+    return Terms.counting(first, np.ones(evidence.n))
 
 
 @measure(
@@ -201,7 +200,7 @@ def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
 )
 def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by retrieved."""
-    return _counted(evidence, evidence.relevant(rel), np.maximum(evidence.returned, 1))
+    return Terms.counting(evidence.relevant(rel), np.maximum(evidence.returned, 1))
 
 
 @measure(
@@ -223,7 +222,7 @@ def set_precision(evidence: Evidence, *, rel: float) -> Terms:
 )
 def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by all relevant."""
-    return _counted(evidence, evidence.relevant(rel), _or_nan(evidence.num_rel(rel)))
+    return Terms.counting(evidence.relevant(rel), evidence.num_rel(rel))
 
 
 @measure(
@@ -302,16 +301,5 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
 def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by the maximum for a list of that length."""
     total = evidence.num_rel(rel)
-    most = np.where(total > 0, np.maximum(np.minimum(total, evidence.returned), 1), np.nan)
-    return _counted(evidence, evidence.relevant(rel), most)
-
-
-def _counted(evidence: Evidence, counted: Mask, norm: Floats) -> Terms:
-    """A count of hits, each of which counts 1 at any rank."""
-    ones = np.ones(len(evidence.rank))
-    gain = counted.astype(np.float64)
-    return Terms(gain, ones, gain, norm)
-
-
-def _or_nan(norm: Floats) -> Floats:
-    return np.where(norm > 0, norm, np.nan)
+    most = np.where(total > 0, np.maximum(np.minimum(total, evidence.returned), 1), 0)
+    return Terms.counting(evidence.relevant(rel), most)

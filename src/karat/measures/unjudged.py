@@ -179,6 +179,13 @@ def _from_end(value: Floats | Mask) -> Floats:
     return total
 
 
+def totals(value: Floats | Mask) -> Floats:
+    """Running totals along the columns, starting at 0; shape (b, c + 1)."""
+    total = np.zeros((value.shape[0], value.shape[1] + 1))
+    np.cumsum(value, axis=1, out=total[:, 1:])
+    return total
+
+
 def _left(discount: Discount, deepest: int) -> Floats:
     """The discount of each rank, to be looked up by rank; 0 at rank 0."""
     return np.concatenate([[0.0], discount(np.arange(1, deepest + 1))])
@@ -265,19 +272,17 @@ def normalised_bounds(
     low, high = np.empty(evidence.n), np.empty(evidence.n)
     for block in gaps(evidence, k):
         level, step, reach = layers.of(block.queries)
-        problem = _Ratio(
+        gained = gain[block.hits] * left[evidence.rank[block.hits]]
+        problem = LayeredRatio(
             step=step,
             forced=level <= least,
             free=(level > least) & (level <= most),
             reach=reach,
             table=table,
-            held=block.held,
-            left=left[1 : block.held.shape[1] + 1],
-            base=sums(
-                block.row, gain[block.hits] * left[evidence.rank[block.hits]], None, len(block.held)
-            ),
+            base=sums(block.row, gained, None, len(block.held)),
         )
-        low[block.queries], high[block.queries] = problem.least(), problem.greatest()
+        ends = _ends(problem, block.held, left[1 : block.held.shape[1] + 1])
+        low[block.queries], high[block.queries] = ends
     return low, high
 
 
@@ -334,89 +339,94 @@ def layers_of(evidence: Evidence, ideal: Floats, ends: tuple[float, float], leng
 
 
 @dataclass(frozen=True, slots=True)
-class _Ratio:
-    """DCG over ideal DCG of a block of queries, as a function of the gains of their gaps.
+class LayeredRatio:
+    """A sum of gains over an ideal DCG, as a function of the gains of the unjudged.
 
-    Column c of a table is for the gaps down to rank c, none in column 0.
+    ``gained`` and ``number`` are tables of shape (b, c): column c is for c of the unjudged, with
+    the sum of their discounts or weights, and how many they are. ``fixed`` are the parts of sum and
+    ideal that no choice changes, each of shape (b, 1).
     """
 
     step: Floats  # height of each layer of gain; shape (b, q)
-    forced: Mask  # layers that every gap reaches; shape (b, q)
-    free: Mask  # layers that a gap may reach or not; shape (b, q). No gap reaches the others.
-    reach: Ints  # for each layer, judgments that reach it; shape (b, q)
+    forced: Mask  # layers that every document reaches; shape (b, q)
+    free: Mask  # layers that a document may reach or not; shape (b, q). None reaches the others.
+    reach: Ints  # for each layer, judgments and unseen documents that reach it; shape (b, q)
     table: Floats  # sum of the discounts of the first places of the ideal
-    held: Mask  # which ranks are gaps; shape (b, ranks)
-    left: Floats  # discount of each rank; shape (ranks,)
-    base: Floats  # DCG of the judged; shape (b,)
+    base: Floats  # the sum over the judged; shape (b,)
 
-    def least(self) -> Floats:
-        """The lowest value: the last gaps gain most, the others least."""
-        none = np.zeros((len(self.base), 1))
-        number = np.concatenate([_from_end(self.held), none], axis=1).astype(np.int64)
-        gained = np.concatenate([_from_end(self.held * self.left), none], axis=1)
-        dcg, best = self._fixed()
-        lowest: Floats = ratio(dcg + self._top() * gained, best + self._raised(number)).min(axis=1)
-        return lowest
+    @property
+    def one_layer(self) -> bool:
+        """Whether all gains are at corners."""
+        return bool((self.free.sum(axis=1) <= 1).all())
 
-    def greatest(self) -> Floats:
-        """The highest value: gains fall with rank."""
-        number, gained = np.zeros((2, len(self.base), self.held.shape[1] + 1))
-        np.cumsum(self.held, axis=1, out=number[:, 1:])
-        np.cumsum(self.held * self.left, axis=1, out=gained[:, 1:])
-        count = number.astype(np.int64)
-        dcg, best = self._fixed()
-        if (self.free.sum(axis=1) <= 1).all():  # one layer: the corners are all there is
-            highest: Floats = ratio(dcg + self._top() * gained, best + self._raised(count)).max(
-                axis=1
-            )
-            return highest
-        sought = np.zeros(len(self.base))
+    def fixed(self, gained: Floats, number: Ints) -> tuple[Floats, Floats]:
+        """Of all unjudged documents: ``gained`` of shape (b,), and ``number`` of shape (b, 1)."""
+        every = np.where(self.forced, number, 0)
+        fixed = np.where(self.free, 0.0, self.step)
+        whole = (fixed * self.table[self.reach + every]).sum(axis=1)
+        part = self.base + (fixed * self.forced).sum(axis=1) * gained
+        return part[:, None], whole[:, None]
+
+    def corners(self, fixed: tuple[Floats, Floats], gained: Floats, number: Ints) -> Floats:
+        """The value where those of a column gain most, and the others least; shape (b, c)."""
+        part, whole = fixed
+        top = (self.step * self.free).sum(axis=1, keepdims=True)
+        raised = np.zeros(number.shape)
+        for step, reach in self._choices():
+            raised += step * self.table[reach + number]
+        return ratio(part + top * gained, whole + raised)
+
+    def greatest_from(
+        self, sought: Floats, fixed: tuple[Floats, Floats], gained: Floats, number: Ints
+    ) -> Floats:
+        """The greatest value, by Dinkelbach's iteration from a lower one; shape (b,)."""
+        part, whole = fixed
         while True:
-            more, higher = self._best_for(sought, gained, count)
-            improved = ratio(dcg[:, 0] + more, best[:, 0] + higher)
+            more, higher = self._best_for(sought, gained, number)
+            improved = ratio(part[:, 0] + more, whole[:, 0] + higher)
             if not (improved > sought).any():
                 return sought
             sought = np.maximum(sought, improved)
 
-    def _top(self) -> Floats:
-        """Greatest less least gain of a gap; shape (b, 1)."""
-        top: Floats = (self.step * self.free).sum(axis=1, keepdims=True)
-        return top
-
-    def _fixed(self) -> tuple[Floats, Floats]:
-        """The parts of DCG and ideal that no choice changes; each of shape (b, 1)."""
-        every = np.where(self.forced, self.held.sum(axis=1)[:, None], 0)
-        fixed = np.where(self.free, 0.0, self.step)
-        best = (fixed * self.table[self.reach + every]).sum(axis=1)
-        dcg = self.base + (fixed * self.forced).sum(axis=1) * (self.held @ self.left)
-        return dcg[:, None], best[:, None]
-
-    def _raised(self, number: Ints) -> Floats:
-        """Ideal of the free layers where ``number`` gaps reach all of them."""
-        best = np.zeros(number.shape)
-        for step, reach in self._choices():
-            best += step * self.table[reach + number]
-        return best
-
     def _best_for(self, sought: Floats, gained: Floats, number: Ints) -> tuple[Floats, Floats]:
-        """DCG and ideal, in the free layers, of the gains for which DCG - sought x ideal is
+        """Sum and ideal, in the free layers, of the gains for which sum - sought x ideal is
         greatest; each of shape (b,).
         """
-        dcg, best = np.zeros(gained.shape), np.zeros(gained.shape)
+        part, whole = np.zeros(gained.shape), np.zeros(gained.shape)
         column = np.arange(gained.shape[1])
         for step, reach in reversed(list(self._choices())):
-            dcg = dcg + step * gained
-            best = best + step * self.table[reach + number]
-            surplus = dcg - sought[:, None] * best
-            # As many gaps or fewer reach the layers above: keep the best column so far.
+            part = part + step * gained
+            whole = whole + step * self.table[reach + number]
+            surplus = part - sought[:, None] * whole
+            # As many documents or fewer reach the layers above: keep the best column so far.
             leads = np.where(surplus == np.maximum.accumulate(surplus, axis=1), column, 0)
             chosen = np.maximum.accumulate(leads, axis=1)
-            dcg = np.take_along_axis(dcg, chosen, axis=1)
-            best = np.take_along_axis(best, chosen, axis=1)
-        return dcg[:, -1], best[:, -1]
+            part = np.take_along_axis(part, chosen, axis=1)
+            whole = np.take_along_axis(whole, chosen, axis=1)
+        return part[:, -1], whole[:, -1]
 
     def _choices(self) -> Iterator[tuple[Floats, Ints]]:
         """Each layer from below: its height where it is free, and its reach; (b, 1) each."""
         height = self.step * self.free
         for layer in range(height.shape[1]):
             yield height[:, layer, None], self.reach[:, layer, None]
+
+
+def _ends(problem: LayeredRatio, held: Mask, left: Floats) -> Bounds:
+    """DCG over ideal DCG of a block of queries, where the unjudged are gaps: least and greatest.
+
+    Args:
+        problem: DCG over ideal DCG.
+        held: Which ranks are gaps; shape (b, ranks).
+        left: Discount of each rank; shape (ranks,).
+    """
+    fixed = problem.fixed(held @ left, held.sum(axis=1)[:, None])
+    none = np.zeros((len(held), 1))
+    # At the least value the last gaps gain most; at the greatest, gains fall with rank.
+    number = np.concatenate([_from_end(held), none], axis=1).astype(np.int64)
+    gained = np.concatenate([_from_end(held * left), none], axis=1)
+    least = problem.corners(fixed, gained, number).min(axis=1)
+    number, gained = totals(held).astype(np.int64), totals(held * left)
+    if problem.one_layer:
+        return least, problem.corners(fixed, gained, number).max(axis=1)
+    return least, problem.greatest_from(np.zeros(len(held)), fixed, gained, number)

@@ -306,12 +306,7 @@ def compatibility(evidence: Evidence, *, p: float) -> Terms:
     shared = np.maximum(evidence.rank, np.where(in_ideal, _ideal_place(evidence), 1))
     share = down_to[depth[evidence.query]] - down_to[shared - 1]
     best = (1.0 - np.power(p, ideal)) / (1.0 - p) + ideal * (down_to[depth] - down_to[ideal])
-    return Terms(
-        gain=in_ideal.astype(np.float64),
-        discount=share,
-        term=np.where(in_ideal, share, 0.0),
-        norm=np.where(ideal > 0, best, np.nan),
-    )
+    return Terms.counting(in_ideal, np.where(ideal > 0, best, 0.0), share)
 
 
 def _ideal_place(evidence: Evidence) -> Ints:
@@ -362,9 +357,4 @@ def accuracy(evidence: Evidence, *, k: float | None, rel: float) -> Terms:
     found = evidence.per_query(counted)
     below = (depth - found)[evidence.query] - (evidence.rank - evidence.so_far(counted))
     pairs = found * (depth - found)
-    return Terms(
-        gain=counted.astype(np.float64),
-        discount=np.where(counted, below, 0.0),
-        term=np.where(counted, below, 0.0),
-        norm=np.where(pairs > 0, pairs, np.nan),
-    )
+    return Terms.counting(counted, pairs, np.where(counted, below, 0.0))
