@@ -18,6 +18,7 @@ from karat.stats.agreement import (
     ac1,
     agreement_interval,
     alpha,
+    by_query,
     confusion,
     kappa,
     mean_kappa,
@@ -253,8 +254,7 @@ def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]
     x = np.log10(size)
     query = np.unique([pair.query_id for pair, *_ in both], return_inverse=True)[1]
     n, queries = len(both), int(query.max()) + 1
-    table = np.zeros((queries, 5))
-    np.add.at(table, query, np.column_stack([np.ones(n), x, error, x * x, x * error]))
+    table = by_query(query, np.column_stack([np.ones(n), x, error, x * x, x * error]), queries)
 
     def slope(sums: Floats) -> Floats:
         count, xs, es, xx, xe = np.moveaxis(sums, -1, 0)

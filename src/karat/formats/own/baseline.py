@@ -8,6 +8,7 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.formats.own.fields import Fields, Kind, finite, to_bytes
+from karat.formats.tables.detect import own_kind
 from karat.formats.tables.source import EmptyFile, Source
 from karat.formats.tables.writing import beside
 from karat.tables.checksum import checksum
@@ -38,7 +39,7 @@ def holds_baseline(path: str | Path) -> bool:
         return False
     try:
         with Source(path) as source:
-            return _KIND.marks(source.head)
+            return own_kind(source) == "a saved baseline"
     except EmptyFile:
         return False
 

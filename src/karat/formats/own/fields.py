@@ -34,10 +34,6 @@ class Kind:
         """The first key, which holds the version."""
         return f"karat_{self.what}"
 
-    def marks(self, data: bytes) -> bool:
-        """Whether the bytes begin like a file of this kind."""
-        return re.match(rf'\s*\{{\s*"{self.mark}"\s*:'.encode(), data[:200]) is not None
-
     def content(self, data: bytes, name: str) -> dict[str, Any]:
         """The object in a file, without its mark."""
         content = parsed(data, name, 1)

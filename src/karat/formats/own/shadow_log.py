@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -151,7 +151,7 @@ def read_shadow_log(path: str | Path) -> Observed:
     except EmptyFile:
         raise InputError("the file is empty", file=str(path), fix=_MADE) from None
     with source:
-        lines = _lines(source)
+        lines = source.lines()
         number, first = next(lines)
         header = _header(first, source.name, number)
         reader = _Reader(source.name)
@@ -159,11 +159,6 @@ def read_shadow_log(path: str | Path) -> Observed:
             if line.strip():
                 reader.take(number, line)
     return reader.observed(header)
-
-
-def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    for chunk in source.chunks():
-        yield from enumerate(chunk.data.split(b"\n"), chunk.first_line)
 
 
 def _header(line: bytes, name: str, number: int = 1) -> dict[str, Any]:

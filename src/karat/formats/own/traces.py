@@ -32,19 +32,13 @@ _KEYS = (
     *("query_id", "stage", "kind", "parents", "started_us", "latency_us", "parameters", "parse"),
     *("state", "error", "candidates"),
 )
-_LISTS = ("doc_ids", "ranks", "scores", "parts")
 
 
 def read_trace(path: str | Path, queries: Mapping[str, str] | None = None) -> Trace:
     with Source(path) as source:
         if source.head.startswith(b"PAR1"):
             return _from_parquet(source)
-        lines = (
-            (number, raw)
-            for chunk in source.chunks()
-            for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line)
-            if raw.strip()
-        )
+        lines = ((number, raw) for number, raw in source.lines() if raw.strip())
         if b'"resourceSpans"' in source.head or b'"resource_spans"' in source.head:
             rows = _spans.rows_of(_one_value(lines, source.name), source.name, queries or {})
         else:

@@ -8,7 +8,7 @@ Duplicate keys are an error: parsers silently keep one. A run may begin with a l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import IO, Any
 
@@ -48,7 +48,7 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_table(source: Source, role: str) -> Rows:
     chunks = source.chunks()
     first, about = _without_header(chunks, role, source.name)
-    line, row = next(_objects(first, source.name), (None, {}))
+    line, row = next(_objects(first.lines(), source.name), (None, {}))
     if line is None:  # nothing but a header
         return Rows([], about=lambda: about)
     chosen = _chosen(row, role, source.name, line)
@@ -76,7 +76,7 @@ def says_about(row: Mapping[str, Any]) -> bool:
 def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chunk, dict[str, str]]:
     """The first chunk with rows, without the ``about`` line; and that line's content."""
     first = next(chunks)
-    line, row = next(_objects(first, name), (first.first_line, {}))
+    line, row = next(_objects(first.lines(), name), (first.first_line, {}))
     if role != "run" or not says_about(row):
         return first, {}
     about = flat(row["about"], name)
@@ -90,24 +90,21 @@ def read_attributes(source: Source, role: str) -> Rows:
     key = "query_id" if role == "queries" else "doc_id"
     careful = Careful(source.name)
     columns: dict[str, list[Any]] = {}
-    count = 0
     chosen: dict[tuple[str, ...], dict[str, str]] = {}
-    for chunk in source.chunks():
-        for line, row in _objects(chunk, source.name):
-            names = tuple(row)
-            if names not in chosen:
-                mapping = choose(names, role, source.name, line)
-                chosen[names] = {name: column for column, name in mapping.items()}
-            flat = _flat(row, chosen[names])
-            flat[key] = careful.identifier(flat.get(key), key, line)
-            for name, value in flat.items():
-                if name not in columns:
-                    columns[name] = [None] * count
-                columns[name].append(value)
-            count += 1
-            for values in columns.values():
-                if len(values) < count:
-                    values.append(None)
+    for count, (line, row) in enumerate(_objects(source.lines(), source.name)):
+        names = tuple(row)
+        if names not in chosen:
+            mapping = choose(names, role, source.name, line)
+            chosen[names] = {name: column for column, name in mapping.items()}
+        flat = _flat(row, chosen[names])
+        flat[key] = careful.identifier(flat.get(key), key, line)
+        for name, value in flat.items():
+            if name not in columns:
+                columns[name] = [None] * count
+            columns[name].append(value)
+        for values in columns.values():
+            if len(values) == count:
+                values.append(None)
     return Rows([pl.DataFrame([column_of(name, values) for name, values in columns.items()])])
 
 
@@ -117,7 +114,7 @@ def _table(chunk: Chunk, role: str, chosen: Mapping[str, str], name: str) -> pl.
         return done
     careful = Careful(name)
     by_names: dict[tuple[str, ...], dict[str, str]] = {}
-    for line, row in _objects(chunk, name):
+    for line, row in _objects(chunk.lines(), name):
         names = tuple(row)
         if names not in by_names:
             by_names[names] = _chosen(row, role, name, line)
@@ -164,9 +161,9 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
     return frame
 
 
-def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every object with its line."""
-    for line, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+    for line, raw in lines:
         if not raw.strip():
             continue
         row = parsed(raw, name, line)
@@ -239,15 +236,12 @@ def _kind(value: Any) -> str:
 
 
 def _places(source: Source, role: str) -> Iterator[Place]:
-    for chunk in source.chunks():
-        for line, row in _objects(chunk, source.name):
-            if role == "run" and says_about(row):
-                continue
-            columns = _chosen(row, role, source.name, line)
-            ids = tuple(
-                str(row[n]) for c, n in columns.items() if c.endswith("_id") or c == "subtopic"
-            )
-            yield Place(line, ids)
+    for line, row in _objects(source.lines(), source.name):
+        if role == "run" and says_about(row):
+            continue
+        columns = _chosen(row, role, source.name, line)
+        ids = (str(row[n]) for c, n in columns.items() if c.endswith("_id") or c == "subtopic")
+        yield Place(line, tuple(ids))
 
 
 def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:

@@ -208,8 +208,7 @@ def _joined(data: bytes, lines: int, layout: Layout) -> bool:
 
 def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
     columns: dict[str, list[object]] = {column: [] for column, _ in layout.keep.values()}
-    lines = chunk.data.split(b"\n")
-    for number, raw in enumerate(lines, chunk.first_line):
+    for number, raw in chunk.lines():
         fields = split(raw, layout, name, number)
         if fields is None:
             continue
@@ -281,11 +280,10 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
 
 def places(source: Source, layout: Layout, ids: tuple[int, ...]) -> Iterator[Place]:
     """Every line with its ids, slowly; lines that do not fit the layout are skipped."""
-    for chunk in source.chunks():
-        for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
-            fields = split(raw, layout, source.name, number)
-            if fields is not None and len(fields) > max(ids):
-                yield Place(number, tuple(fields[at] for at in ids))
+    for number, raw in source.lines():
+        fields = split(raw, layout, source.name, number)
+        if fields is not None and len(fields) > max(ids):
+            yield Place(number, tuple(fields[at] for at in ids))
 
 
 def _count(fields: int) -> str:

@@ -78,6 +78,10 @@ class Chunk:
             self._first_line = self._first_line()
         return self._first_line
 
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every line with its number, without its line end; the last is empty if one ends it."""
+        return enumerate(self.data.split(b"\n"), self.first_line)
+
 
 def not_utf8(what: str, name: str, line: int) -> InputError:
     """The error for a line that is not UTF-8."""
@@ -192,6 +196,11 @@ class Source:
             yield Chunk(data, line)
             line += data.count(b"\n")
             data = self._read(size)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every line with its number; may be called once, instead of ``chunks``."""
+        for chunk in self.chunks():
+            yield from chunk.lines()
 
     def _can_be_cut(self) -> bool:
         """Whether the file is on disk, not compressed, and large enough to read in parallel."""

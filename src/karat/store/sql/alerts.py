@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from karat.store.sql.schema import alert, alert_action
+from karat.store.sql.upsert import insert
 
 _RECORDING = 0x6B617261_616C  # "karaal": advisory lock of those who record what a watch saw
 
@@ -20,8 +21,7 @@ def hold(c: sa.Connection) -> None:
 
 def add(c: sa.Connection, row: Mapping[str, Any]) -> int:
     """Add an alert, a value for each column but the id; its id."""
-    added = c.execute(sa.insert(alert).values(**row))
-    return int(added.inserted_primary_key[0])  # type: ignore[index]
+    return insert(c, alert, **row)
 
 
 def change(c: sa.Connection, alert_id: int, **values: Any) -> None:

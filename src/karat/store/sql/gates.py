@@ -8,14 +8,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from karat.store.sql.schema import gate_result
+from karat.store.sql.upsert import insert
 
 _COLUMNS = [column for column in gate_result.c if column.name not in ("golden_set_id", "content")]
 
 
 def add(c: sa.Connection, set_id: int, row: Mapping[str, Any]) -> int:
     """Add a result, a value for each column but the id; its id."""
-    added = c.execute(sa.insert(gate_result).values(golden_set_id=set_id, **row))
-    return int(added.inserted_primary_key[0])  # type: ignore[index]
+    return insert(c, gate_result, golden_set_id=set_id, **row)
 
 
 def listed(c: sa.Connection, set_id: int) -> list[dict[str, Any]]:
