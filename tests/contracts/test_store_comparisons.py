@@ -185,10 +185,10 @@ def test_the_judgments_of_a_query_are_those_that_count(c: sa.Connection) -> None
 def test_a_query_is_there_until_it_is_dropped(c: sa.Connection) -> None:
     set_id, other = a_set(c), a_set(c, "other")
     queries.drop(c, set_id, ["q1"], NOW)
-    assert comparisons.query_ids(c, set_id) == {"q0"}
+    assert queries.ids(c, set_id) == {"q0"}
     for name in ("q0", "q1", "q2", ""):
-        assert comparisons.has_query(c, set_id, name) == (name == "q0")
-    assert comparisons.has_query(c, other, "q1")
+        assert queries.has(c, set_id, name) == (name == "q0")
+    assert queries.has(c, other, "q1")
 
 
 def test_documents_are_called_by_their_titles_or_how_they_begin(c: sa.Connection) -> None:

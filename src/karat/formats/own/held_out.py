@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError, UsageError
-from karat.formats.own.history import locked
+from karat.formats.own.history import append_lines, held
 from karat.formats.own.workspace import find_workspace
 from karat.formats.tables.jsonl import parsed
-from karat.formats.tables.source import Source
-from karat.formats.tables.writing import beside
 
 VERSION = 1
 NAME = "held_out.jsonl"  # file name of a workspace's ledger
@@ -65,30 +63,13 @@ def _whole(golden: str | Path) -> Path:
 
 def uses(path: Path) -> list[Use]:
     """The uses in a ledger, oldest first; empty without a file."""
-    return _uses(_held(path), str(path))
+    return _uses(held(path), str(path))
 
 
 def append(path: Path, use: Use) -> Sequence[Use]:
-    """Append a use to a ledger, which is created if necessary.
-
-    Writers lock the file and replace it as a whole, so no use is lost or half-written.
-    """
-    with locked(path):
-        data = _held(path)
-        before = _uses(data, str(path))
-        if data and not data.endswith(b"\n"):
-            data += b"\n"
-        line = json.dumps(use.to_dict(), ensure_ascii=False).encode("utf-8", "replace")
-        with beside(path) as stream:
-            stream.write(data + line + b"\n")
-    return before
-
-
-def _held(path: Path) -> bytes:
-    if not path.exists() or not path.stat().st_size:
-        return b""
-    with Source(path) as source:
-        return source.whole()
+    """Append a use to a ledger, which is created if necessary; returns those before."""
+    line = json.dumps(use.to_dict(), ensure_ascii=False).encode("utf-8", "replace")
+    return append_lines(path, line + b"\n", lambda before: _uses(before, str(path)))
 
 
 def _uses(data: bytes, name: str) -> list[Use]:

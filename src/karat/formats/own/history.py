@@ -15,7 +15,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from karat.errors import InputError
 from karat.formats.own.fields import Fields, check_version
@@ -26,6 +26,7 @@ from karat.formats.tables.writing import beside
 from karat.tables.release.gate import EXIT_CODES
 from karat.tables.release.history import HASHES, VERSION, Answered, ByQuery, Kind, Point, Value
 
+_Checked = TypeVar("_Checked")
 _MARK = "karat_history"
 _RESTORED = "delete the line, or restore the file from version control"
 _LATER = ("answered", "series", "by_query")  # fields missing from lines of earlier versions
@@ -40,8 +41,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 def append(path: str | Path, *points: Point) -> None:
     """Append points to a history, which is created if necessary.
 
-    Writers lock the file and replace it as a whole, so no line is lost or half-written. A name in
-    ``.gz`` compresses it.
+    A name in ``.gz`` compresses it.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -49,12 +49,30 @@ def append(path: str | Path, *points: Point) -> None:
             "the history is not a file", file=str(path), fix="name a file, such as trend.jsonl"
         )
     added = b"".join(_line(point) for point in points)
+    append_lines(path, added, lambda before: _check_end(before, str(path)))
+
+
+def append_lines(path: Path, lines: bytes, checked: Callable[[bytes], _Checked]) -> _Checked:
+    """Append lines to a file, which is created if necessary, and return ``checked`` of the others.
+
+    Writers lock the file and replace it as a whole, so no line is lost or half-written.
+    """
     with locked(path):
-        before = _held(path)
+        before = held(path)
+        result = checked(before)
         if before and not before.endswith(b"\n"):
             before += b"\n"
         with beside(path) as stream:
-            stream.write(before + added)
+            stream.write(before + lines)
+    return result
+
+
+def held(path: Path) -> bytes:
+    """The content of a file; empty without one."""
+    if not path.exists() or not path.stat().st_size:
+        return b""
+    with Source(path) as source:
+        return source.whole()
 
 
 def read(
@@ -104,20 +122,16 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _held(path: Path) -> bytes:
-    if not path.exists() or not path.stat().st_size:
-        return b""
-    with Source(path) as source:
-        data = source.whole()
-    if f'"{_MARK}"'.encode() not in data.lstrip().split(b"\n", 1)[0]:
-        raise _no_history(str(path))
+def _check_end(data: bytes, name: str) -> None:
+    """Refuse to append to another file, or after a line that is truncated."""
+    if data and f'"{_MARK}"'.encode() not in data.lstrip().split(b"\n", 1)[0]:
+        raise _no_history(name)
     before, _, last = data.rpartition(b"\n")
     if last.strip() and not _is_json(last):
         # Appending would turn a truncated last line into damage in the middle.
         line = before.count(b"\n") + 1 + bool(before)
         what = "the last line is truncated; nothing was appended"
-        raise InputError(what, file=str(path), line=line, fix=_RESTORED)
-    return data
+        raise InputError(what, file=name, line=line, fix=_RESTORED)
 
 
 def _no_history(name: str) -> InputError:

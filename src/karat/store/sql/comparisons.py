@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from karat.store.sql.judgments import counting, of_golden_set
 from karat.store.sql.runs import COLUMNS, row_of
-from karat.store.sql.schema import audit, comparison, document, judgment, query, run
+from karat.store.sql.schema import audit, comparison, document, judgment, run
 from karat.store.sql.upsert import insert
 from karat.tables.workspace import ComparisonRow, RunRow
 
@@ -106,24 +106,6 @@ def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
     own = of_golden_set(c, set_id)
     given = sa.select(judgment.c.id).where(own, judgment.c.id > judgment_id, *counting())
     return list(c.execute(given.order_by(judgment.c.id)).scalars())
-
-
-def query_ids(c: sa.Connection, set_id: int) -> set[str]:
-    """Ids of the queries of a golden set, without dropped ones."""
-    chosen = sa.select(query.c.query_id).where(
-        query.c.golden_set_id == set_id, query.c.dropped_us.is_(None)
-    )
-    return set(c.execute(chosen).scalars())
-
-
-def has_query(c: sa.Connection, set_id: int, query_id: str) -> bool:
-    """Whether a golden set has a query that was not dropped."""
-    chosen = sa.select(query.c.id).where(
-        query.c.golden_set_id == set_id,
-        query.c.query_id == query_id,
-        query.c.dropped_us.is_(None),
-    )
-    return c.execute(chosen).first() is not None
 
 
 def titles(c: sa.Connection, set_id: int, doc_ids: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from karat.errors import InputError
 from karat.golden.queue import shuffle_number
-from karat.store.sql import golden_sets
+from karat.store.sql import golden_sets, queries
 from karat.store.sql.judgments import counting
 from karat.store.sql.schema import judgment, pair, query, slot
 from karat.store.sql.slots import disagree, query_of_pair
@@ -170,13 +170,7 @@ def _checked(c: sa.Connection, frame: pl.DataFrame, declared: GoldenSetRow) -> p
         frame = frame.with_columns(column.cast(SCHEMA[name]).alias(name))
     frame = frame.select("query_id", "doc_id", *own).with_columns(pl.col("priority").fill_null(1))
     twice = frame.select("query_id", "doc_id").is_duplicated()
-    known = set(
-        c.execute(
-            sa.select(query.c.query_id).where(
-                query.c.golden_set_id == declared.id, query.c.dropped_us.is_(None)
-            )
-        ).scalars()
-    )
+    known = queries.ids(c, declared.id)
     low, high = declared.scale
     for wrong, reason, fix in (
         (twice, "duplicate pair", None),

@@ -79,22 +79,26 @@ def frame(c: sa.Connection, set_id: int, *, dropped: bool = False) -> pl.DataFra
 def drop(c: sa.Connection, set_id: int, query_ids: Collection[str], now: int) -> int:
     """Remove queries from the set, the queue and the next edition; their judgments are kept."""
     golden_sets.hold(c, set_id)
-    dropping = (
-        sa.update(query)
-        .where(
-            query.c.golden_set_id == set_id,
-            query.c.query_id == sa.bindparam("the_query"),
-            query.c.dropped_us.is_(None),
-        )
-        .values(dropped_us=now)
-    )
-    before = _count(c, set_id)
-    if query_ids:
-        c.execute(dropping, [{"the_query": query_id} for query_id in dict.fromkeys(query_ids)])
-    return before - _count(c, set_id)
+    there = ids(c, set_id) & set(query_ids)
+    of_query = query.c.query_id == sa.bindparam("the_query")
+    dropping = sa.update(query).where(query.c.golden_set_id == set_id, of_query)
+    if there:
+        values = dropping.values(dropped_us=now)
+        c.execute(values, [{"the_query": query_id} for query_id in there])
+    return len(there)
 
 
-def _count(c: sa.Connection, set_id: int) -> int:
-    count = sa.select(sa.func.count()).select_from(query)
-    count = count.where(query.c.golden_set_id == set_id, query.c.dropped_us.is_(None))
-    return int(c.execute(count).scalar_one())
+def ids(c: sa.Connection, set_id: int) -> set[str]:
+    """Ids of the queries of a golden set, without dropped ones."""
+    chosen = sa.select(query.c.query_id).where(*_active(set_id))
+    return set(c.execute(chosen).scalars())
+
+
+def has(c: sa.Connection, set_id: int, query_id: str) -> bool:
+    """Whether a golden set has a query that was not dropped."""
+    chosen = sa.select(query.c.id).where(*_active(set_id), query.c.query_id == query_id)
+    return c.execute(chosen).first() is not None
+
+
+def _active(set_id: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return query.c.golden_set_id == set_id, query.c.dropped_us.is_(None)

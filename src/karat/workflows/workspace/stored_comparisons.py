@@ -19,7 +19,7 @@ from karat.measures import lower_is_better, parse_all
 from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
 from karat.stats.effects import TIED
-from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
+from karat.store.sql import audit, comparisons, golden_sets, pairs, queries, runs
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.comparison import Comparison
@@ -351,7 +351,7 @@ def side(
 def has_query(opened: Workspace, query_id: str) -> bool:
     """Whether the golden set has a query now."""
     with opened.store.read() as connection:
-        return comparisons.has_query(connection, opened.golden.id, query_id)
+        return queries.has(connection, opened.golden.id, query_id)
 
 
 def returned(found: StoredComparison, query_id: str, doc_id: str) -> bool:
@@ -377,7 +377,7 @@ def queue_next(
     """
     unjudged = [(each.query_id, each.doc_id) for each in found.comparison.judge_next]
     with opened.store.begin() as connection:
-        query_ids = comparisons.query_ids(connection, opened.golden.id)
+        query_ids = queries.ids(connection, opened.golden.id)
         chosen = [each for each in unjudged if each[0] in query_ids]
         frame = pl.DataFrame(
             chosen, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row"
