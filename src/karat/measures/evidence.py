@@ -89,9 +89,9 @@ class Evidence:
         """Sum of a value of each hit, query by query, added in rank order; shape (n,)."""
         return sums(self.query, value, where, self.n)
 
-    def of_ideals(self, value: Floats | Mask, where: Mask | None = None) -> Floats:
+    def of_ideals(self, value: Floats | Mask) -> Floats:
         """Sum of a value of each judgment, query by query, best grade first; shape (n,)."""
-        return sums(self.ideal_query, value, where, self.n)
+        return sums(self.ideal_query, value, None, self.n)
 
     def relevant(self, rel: float) -> Mask:
         """Hits of grade ``rel`` or better; shape (h,)."""

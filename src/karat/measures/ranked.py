@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from karat.measures.evidence import Evidence, Floats, Ints
 from karat.measures.parameters import REL
 from karat.measures.registry import measure
 from karat.measures.ties import expected_average_precision, expected_cascade, expected_within
-from karat.measures.unjudged import Bounds, average_precision_bounds, first_bounds
+from karat.measures.unjudged import average_precision_bounds, first_bounds
 
 _NO_REL = "no relevant document"
 _LEVELS = tuple(level / 10 for level in range(11))
@@ -22,17 +23,9 @@ def _expected_reciprocal(evidence: Evidence, *, k: float | None, rel: float) -> 
     return expected_cascade(evidence, relevant, lambda rank: 1.0 / rank, k)
 
 
-def _reciprocal_bounds(evidence: Evidence, *, k: float | None, rel: float) -> Bounds:
-    return first_bounds(evidence, k, rel)
-
-
 def _expected_ap(evidence: Evidence, *, rel: float, k: float | None = None) -> Floats:
     norm = average_precision(evidence, k=k, rel=rel).norm
     return expected_average_precision(evidence, evidence.relevant(rel), k) / norm
-
-
-def _ap_bounds(evidence: Evidence, *, rel: float, k: float | None = None) -> Bounds:
-    return average_precision_bounds(evidence, k, rel)
 
 
 def _expected_r_precision(evidence: Evidence, *, rel: float) -> Floats:
@@ -67,7 +60,7 @@ def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
     trec="recip_rank",
     monotone_in_swaps=True,
     expected=_expected_reciprocal,
-    bounds=_reciprocal_bounds,
+    bounds=first_bounds,
 )
 def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms:
     """One over the rank of the first relevant document."""
@@ -100,7 +93,7 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     trec_cutoffs=(5, 10, 15, 20, 30, 100, 200, 500, 1000),
     monotone_in_swaps=True,
     expected=_expected_ap,
-    bounds=_ap_bounds,
+    bounds=average_precision_bounds,
 )
 def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Terms:
     """Precision at each relevant document, averaged over all relevant documents."""
@@ -127,7 +120,7 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     trec="gm_map",
     summary_only=True,
     monotone_in_swaps=True,
-    bounds=_ap_bounds,
+    bounds=partial(average_precision_bounds, k=None),
 )
 def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     """AP; the geometric mean is taken over queries."""

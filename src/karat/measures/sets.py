@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from karat.measures.entry import NEVER, Equal, Example, Parameter, Terms, show_number
@@ -39,10 +41,6 @@ def _precision_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
     return relevant_bounds(evidence, k, rel, lambda found, _total: found / k)
 
 
-def _recall_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
-    return relevant_bounds(evidence, k, rel, ratio)
-
-
 def _capped_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
     return relevant_bounds(
         evidence, k, rel, lambda found, total: ratio(found, np.minimum(total, k))
@@ -56,10 +54,6 @@ def _success_bounds(evidence: Evidence, *, k: float, rel: float) -> Bounds:
 def _set_precision_bounds(evidence: Evidence, *, rel: float) -> Bounds:
     returned = evidence.returned.astype(np.float64)
     return relevant_bounds(evidence, None, rel, lambda found, _total: ratio(found, returned))
-
-
-def _set_recall_bounds(evidence: Evidence, *, rel: float) -> Bounds:
-    return relevant_bounds(evidence, None, rel, ratio)
 
 
 @measure(
@@ -114,7 +108,7 @@ def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     trec_cutoffs=_TREC_CUTOFFS,
     monotone_in_swaps=True,
     expected=_expected_recall,
-    bounds=_recall_bounds,
+    bounds=partial(relevant_bounds, value=ratio),
 )
 def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     """Relevant in the top k, divided by all relevant."""
@@ -218,7 +212,7 @@ def set_precision(evidence: Evidence, *, rel: float) -> Terms:
     trec="set_recall",
     monotone_in_swaps=True,
     ordered=False,
-    bounds=_set_recall_bounds,
+    bounds=partial(relevant_bounds, k=None, value=ratio),
 )
 def set_recall(evidence: Evidence, *, rel: float) -> Terms:
     """Relevant retrieved, divided by all relevant."""

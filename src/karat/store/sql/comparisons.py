@@ -135,17 +135,13 @@ def find_run(c: sa.Connection, run_id: int) -> tuple[int, RunRow] | None:
     return int(row["golden_set_id"]), row_of(row)
 
 
-def stored_by(
-    c: sa.Connection, kept: str, removed: str, sha256: str | None = None
-) -> dict[str, str]:
+def stored_by(c: sa.Connection, kept: str, removed: str) -> dict[str, str]:
     """The user who stored each run, by its SHA-256, according to the audit log.
 
     Of several the first since the run was last deleted counts.
     """
     chosen = sa.select(audit.c.action, audit.c.person, audit.c.about)
     chosen = chosen.where(audit.c.action.in_([kept, removed])).order_by(audit.c.id)
-    if sha256 is not None:
-        chosen = chosen.where(audit.c.about["sha256"].as_string() == sha256)
     users: dict[str, str] = {}
     for row in c.execute(chosen):
         run_sha256 = str(row.about.get("sha256"))
