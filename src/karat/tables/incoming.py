@@ -229,5 +229,28 @@ def _cast(series: pl.Series, column: Column, source: str) -> pl.Series:
     return out
 
 
+def refuse_rows(
+    frame: pl.DataFrame, wrong: pl.Series, what: str, source: str, fix: str | None = None
+) -> None:
+    """Raise InputError for the first wrong row, with its query and document.
+
+    Args:
+        frame: ``query_id`` and, if rows are of documents, ``doc_id``.
+        wrong: Whether each row is wrong.
+        what: The error, which may name columns of the row: ``grade {grade:g} is too high``.
+        source: Name of the table in the error.
+        fix: How to correct it.
+    """
+    if wrong.any():
+        row = frame.row(int(wrong.arg_max() or 0), named=True)
+        raise InputError(
+            what.format_map(row),
+            file=source,
+            query=row["query_id"],
+            doc_id=row.get("doc_id"),
+            fix=fix,
+        )
+
+
 def _plain(dtype: pl.DataType) -> str:
     return "number" if dtype.is_numeric() else "text"

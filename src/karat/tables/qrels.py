@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.tables.column_names import renamed
-from karat.tables.incoming import conform, from_pairs, relevant_ids, to_polars
+from karat.tables.incoming import conform, from_pairs, refuse_rows, relevant_ids, to_polars
 from karat.tables.provenance import Provenance
 from karat.tables.schema import QRELS, Scale, read_scale
 
@@ -76,14 +76,7 @@ class Qrels:
     ) -> None:
         frame = conform(frame, QRELS, source)
         bad = ~frame["grade"].is_finite().fill_null(value=False)
-        if bad.any():
-            row = frame.row(int(bad.arg_max() or 0), named=True)
-            raise InputError(
-                f"grade {row['grade']} of document {row['doc_id']} is not a finite number",
-                file=source,
-                query=row["query_id"],
-                doc_id=row["doc_id"],
-            )
+        refuse_rows(frame, bad, "grade {grade} of document {doc_id} is not a finite number", source)
         by_subtopic = _has_subtopics(frame, source)
         key = ["query_id", "subtopic", "doc_id"] if by_subtopic else ["query_id", "doc_id"]
         twice = frame.select(key).is_duplicated()
@@ -146,15 +139,8 @@ class Qrels:
     def _refuse_off_scale(self, low: float, high: float) -> None:
         grade = self.frame["grade"]
         off = (grade > high) | ((grade >= 0) & (grade < low))
-        if off.any():
-            row = self.frame.row(int(off.arg_max() or 0), named=True)
-            raise InputError(
-                f"grade {row['grade']:g} of document {row['doc_id']} is not on the scale "
-                f"{low:g} to {high:g}",
-                file=self.source,
-                query=row["query_id"],
-                doc_id=row["doc_id"],
-            )
+        what = f"grade {{grade:g}} of document {{doc_id}} is not on the scale {low:g} to {high:g}"
+        refuse_rows(self.frame, off, what, self.source)
 
     @classmethod
     def from_dict(cls, grades: Mapping[str, Any], source: str = "qrels") -> Qrels:
@@ -265,16 +251,8 @@ def _has_subtopics(frame: pl.DataFrame, source: str) -> bool:
     subtopic = frame["subtopic"].fill_null("")
     if (subtopic == subtopic[0]).all():
         return False
-    empty = subtopic == ""
-    if empty.any():
-        row = frame.row(int(empty.arg_max() or 0), named=True)
-        raise InputError(
-            f"document {row['doc_id']} has no subtopic, but others have one",
-            file=source,
-            query=row["query_id"],
-            doc_id=row["doc_id"],
-            fix="name a subtopic in every row, or in none",
-        )
+    what = "document {doc_id} has no subtopic, but others have one"
+    refuse_rows(frame, subtopic == "", what, source, "name a subtopic in every row, or in none")
     return True
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from karat.errors import InputError, UsageError, nearest
 from karat.tables.column_names import renamed
-from karat.tables.incoming import conform, to_polars
+from karat.tables.incoming import conform, refuse_rows, to_polars
 from karat.tables.schema import QUERIES
 
 
@@ -31,19 +31,12 @@ class Queries:
         self.frame = conform(frame, QUERIES, source, keep_others=True)
         self.source = source
         twice = self.frame["query_id"].is_duplicated()
-        if twice.any():
-            query = self.frame["query_id"][int(twice.arg_max() or 0)]
-            raise InputError("duplicate query id", file=source, query=query)
+        refuse_rows(self.frame.select("query_id"), twice, "duplicate query id", source)
         if "weight" in self.frame.columns:
             weight = self.frame["weight"]
             bad = ~((weight == 0) | weight.is_between(1e-9, 1e9)).fill_null(value=False)
-            if bad.any():
-                row = self.frame.row(int(bad.arg_max() or 0), named=True)
-                raise InputError(
-                    f"weight {row['weight']} is neither 0 nor a number from 1e-9 to 1e9",
-                    file=source,
-                    query=row["query_id"],
-                )
+            what = "weight {weight} is neither 0 nor a number from 1e-9 to 1e9"
+            refuse_rows(self.frame.select("query_id", "weight"), bad, what, source)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "queries") -> Queries:

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.errors import InputError
+from karat.tables.incoming import refuse_rows
 
 # Mixes the query into the hash of a document id: 2^64 divided by the golden ratio, made odd.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -48,14 +49,8 @@ def settle(batch: pl.DataFrame, source: str) -> Settled:
     score = batch["score"].to_numpy()
     if batch["score"].null_count() or np.isnan(score).any():
         bad = batch["score"].is_null() | batch["score"].is_nan().fill_null(value=True)
-        row = batch.row(int(bad.arg_max() or 0), named=True)
-        raise InputError(
-            f"the score of document {row['doc_id']} is not a number",
-            file=source,
-            query=row["query_id"],
-            doc_id=row["doc_id"],
-            fix="give it a score, or leave the document out",
-        )
+        what = "the score of document {doc_id} is not a number"
+        refuse_rows(batch, bad, what, source, "give it a score, or leave the document out")
     same = code[1:] == code[:-1]
     equal = same & (score[1:] == score[:-1])
     # If no score rises, ranks that ascend row by row cannot contradict the scores.

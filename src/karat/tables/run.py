@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.tables.column_names import renamed
-from karat.tables.incoming import conform, from_pairs, ranking, to_polars
+from karat.tables.incoming import conform, from_pairs, ranking, refuse_rows, to_polars
 from karat.tables.ranking import Settled, settle
 from karat.tables.schema import ANSWERS, RANKINGS, Column
 
@@ -323,20 +323,10 @@ class Run:
         )
 
     def _refuse_answers(self, given: pl.DataFrame) -> None:
-        known = pl.col("state").is_in(["ok", "empty", "failed"]).fill_null(value=False)
-        unknown = given.filter(~known)
-        if unknown.height:
-            row = unknown.row(0, named=True)
-            raise InputError(
-                f"state {row['state']!r} is not ok, empty or failed",
-                file=self.source,
-                query=row["query_id"],
-            )
-        twice = given.filter(pl.col("query_id").is_duplicated())
-        if twice.height:
-            raise InputError(
-                "the query has two answers", file=self.source, query=twice["query_id"][0]
-            )
+        unknown = ~given["state"].is_in(["ok", "empty", "failed"]).fill_null(value=False)
+        refuse_rows(given, unknown, "state {state!r} is not ok, empty or failed", self.source)
+        twice = given["query_id"].is_duplicated()
+        refuse_rows(given, twice, "the query has two answers", self.source)
 
     def __len__(self) -> int:
         return self.rows.height

@@ -10,6 +10,7 @@ from karat.errors import InputError, UsageError
 from karat.formats.tables.reading import read_pairs
 from karat.formats.tables.writing import write_pairs
 from karat.tables import Pairs
+from karat.tables.incoming import refuse_rows
 
 _ENDINGS = (".csv", ".jsonl", ".parquet")
 
@@ -37,17 +38,8 @@ def read_grades(path: str | Path) -> pl.DataFrame:
     if "grade" not in frame.columns:
         raise InputError("no column grade", file=str(path), fix="a file of karat autojudge run -o")
     known = frame.with_columns(pl.col("grade").cast(pl.Float64, strict=False).alias("_grade"))
-    wrong = known.filter(
-        pl.col("_grade").is_null() & (pl.col("grade").cast(pl.String).fill_null("") != "")
-    )
-    if wrong.height:
-        row = wrong.row(0, named=True)
-        raise InputError(
-            f"the grade {row['grade']!r} is not a number",
-            file=str(path),
-            query=row["query_id"],
-            doc_id=row["doc_id"],
-        )
+    wrong = known["_grade"].is_null() & (known["grade"].cast(pl.String).fill_null("") != "")
+    refuse_rows(known, wrong, "the grade {grade!r} is not a number", str(path))
     rater = pl.col("rater").cast(pl.String) if "rater" in frame.columns else pl.lit("a machine")
     graded = known.filter(pl.col("_grade").is_not_null())
     return graded.select(

@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import InputError, UsageError
+from karat.errors import UsageError
 from karat.golden.queue import Claim, LeaseLost, Overtaken, checked_submission, pair_key
 from karat.store.sql import golden_sets
 from karat.store.sql.queue import LEASE_US, newest
 from karat.store.sql.schema import document, judgment, pair, slot
 from karat.store.sql.slots import OWN, claim_again, disagree, hold_rater, hold_raters
 from karat.store.sql.upsert import insert
+from karat.tables.incoming import refuse_rows
 from karat.tables.judgments import MACHINE, Judgments
 from karat.tables.schema import JUDGMENTS
 
@@ -239,14 +240,7 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     checked = Judgments(frame, declared.scale, "imported judgments").frame
     key = ["query_id", "doc_id", "rater", "kind", "source"]
     twice = checked.select(key).is_duplicated()
-    if twice.any():
-        row = checked.row(int(twice.arg_max() or 0), named=True)
-        raise InputError(
-            f"{row['rater']} judges the pair twice",
-            file="imported judgments",
-            query=row["query_id"],
-            doc_id=row["doc_id"],
-        )
+    refuse_rows(checked, twice, "{rater} judges the pair twice", "imported judgments")
     # Otherwise a rater could submit or undo between the reads and the writes below.
     hold_raters(c, set_id, checked["rater"].unique())
     existing = {

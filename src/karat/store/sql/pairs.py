@@ -12,14 +12,13 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import InputError
 from karat.golden.queue import shuffle_number
 from karat.store.sql import golden_sets, queries
 from karat.store.sql.judgments import counting
 from karat.store.sql.schema import judgment, pair, query, slot
 from karat.store.sql.slots import disagree, query_of_pair
 from karat.tables.golden.golden_sets import GoldenSetRow
-from karat.tables.incoming import conform
+from karat.tables.incoming import conform, refuse_rows
 from karat.tables.schema import PAIRS
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -172,24 +171,12 @@ def _checked(c: sa.Connection, frame: pl.DataFrame, declared: GoldenSetRow) -> p
     twice = frame.select("query_id", "doc_id").is_duplicated()
     known = queries.ids(c, declared.id)
     low, high = declared.scale
-    for wrong, reason, fix in (
-        (twice, "duplicate pair", None),
-        (
-            ~frame["query_id"].is_in(list(known)),
-            "the query is not in the golden set",
-            "add it first",
-        ),
-        (
-            ~frame["gold_grade"].is_between(low, high).fill_null(value=True),
-            f"its gold grade is not on the scale from {low:g} to {high:g}",
-            None,
-        ),
-    ):
-        if wrong.any():
-            row = frame.row(int(wrong.arg_max() or 0), named=True)
-            raise InputError(
-                reason, file="pairs", query=row["query_id"], doc_id=row["doc_id"], fix=fix
-            )
+    refuse_rows(frame, twice, "duplicate pair", "pairs")
+    unknown = ~frame["query_id"].is_in(list(known))
+    refuse_rows(frame, unknown, "the query is not in the golden set", "pairs", "add it first")
+    off = ~frame["gold_grade"].is_between(low, high).fill_null(value=True)
+    what = f"its gold grade is not on the scale from {low:g} to {high:g}"
+    refuse_rows(frame, off, what, "pairs")
     return frame
 
 
