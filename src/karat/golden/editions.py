@@ -17,6 +17,7 @@ import polars as pl
 from karat.errors import InputError, UsageError, nearest
 from karat.tables.checksum import checksum
 from karat.tables.golden.agreement import Figure
+from karat.tables.incoming import refuse_rows
 from karat.tables.schema import QRELS, QUERIES, Column
 from karat.tables.workspace import WorkspaceConfig
 
@@ -224,24 +225,17 @@ def difference(
 def _refuse_queries(queries: pl.DataFrame) -> None:
     if not queries.height:
         raise InputError("there are no queries to freeze", file=_SOURCE)
-    duplicates = queries.filter(pl.col("query_id").is_duplicated())
-    if duplicates.height:
-        raise InputError("duplicate query id", file=_SOURCE, query=duplicates["query_id"][0])
+    ids = queries.select("query_id")
+    refuse_rows(ids, ids["query_id"].is_duplicated(), "duplicate query id", _SOURCE)
 
 
 def _refuse_grades(grades: pl.DataFrame, queries: pl.DataFrame) -> None:
-    finite = pl.col("grade").cast(pl.Float64).is_finite().fill_null(value=False)
-    for wrong, what in (
-        (grades.filter(~finite), "the grade is not a finite number"),
-        (grades.filter(pl.struct("query_id", "doc_id").is_duplicated()), "duplicate pair"),
-        (
-            grades.join(queries.select("query_id"), on="query_id", how="anti"),
-            "a grade for an unknown query",
-        ),
-    ):
-        if wrong.height:
-            row = wrong.row(0, named=True)
-            raise InputError(what, file=_SOURCE, query=row["query_id"], doc_id=row["doc_id"])
+    finite = grades["grade"].cast(pl.Float64).is_finite().fill_null(value=False)
+    refuse_rows(grades, ~finite, "the grade is not a finite number", _SOURCE)
+    twice = grades.select("query_id", "doc_id").is_duplicated()
+    refuse_rows(grades, twice, "duplicate pair", _SOURCE)
+    unknown = ~grades["query_id"].is_in(queries["query_id"].implode())
+    refuse_rows(grades, unknown, "a grade for an unknown query", _SOURCE)
 
 
 def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -196,6 +196,13 @@ def pair_terms(pairs: Pairs) -> tuple[Floats, Floats]:
     return own, by_query(pairs.query, added, pairs.queries)
 
 
+def _combined(pairs: Pairs, lam: float | None) -> tuple[Floats, Floats, Floats]:
+    """The value of each query by people's grades alone, and with the machine's; and its λ."""
+    own, added = pair_terms(pairs)
+    weights = np.full(pairs.queries, lam) if lam is not None else _cross_fitted(own, added)
+    return own, own + weights * added, weights
+
+
 def powered_pairs_mean(
     pairs: Pairs, *, lam: float | None = None, confidence: float = 0.95
 ) -> Powered:
@@ -209,9 +216,7 @@ def powered_pairs_mean(
     Source: cross-fitting as in Zrnic and Candès 2024, arXiv:2309.16598. The query is the cluster:
     the spread over queries holds both that of the judged pairs and that of the machine's errors.
     """
-    own, added = pair_terms(pairs)
-    weights = np.full(pairs.queries, lam) if lam is not None else _cross_fitted(own, added)
-    values = own + weights * added
+    own, values, weights = _combined(pairs, lam)
     centre, n = float(values.mean()), pairs.queries
     known = ~np.isnan(pairs.human)
     alone, spread = (float(np.var(v, ddof=1)) if n > 1 else 0.0 for v in (own, values))
@@ -258,10 +263,8 @@ def powered_ratio(
     Source: the delta method for ratios, as in Cochran 1977, Sampling Techniques, ch. 6.
     """
     found = powered_pairs_mean(pairs, lam=lam, confidence=confidence)
-    own, added = pair_terms(pairs)
+    own, values, _ = _combined(pairs, lam)
     n = pairs.queries
-    weights = np.full(n, lam) if lam is not None else _cross_fitted(own, added)
-    values = own + weights * added
     means = [float(each.mean()) for each in (ideal.value, ideal.plain, alone.value)]
     if n < 2 or min(means) <= 0:
         reason = "one query has no spread" if n < 2 else "no gain is estimated for any query"

@@ -11,6 +11,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import NUMBERS, Careful, fast, run_rows
-from karat.formats.tables.format import Format, Place, Rows, answered, refuse_unwritable
+from karat.formats.tables.format import ROLES, Format, Place, Rows, answered, refuse_unwritable
 from karat.formats.tables.lines import FAULTS, ahead, only_crlf, within
 from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, text_of
 from karat.tables import Documents, Qrels, Queries, Run
@@ -331,12 +332,7 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
         name=name,
         what=what,
         extensions=(extension,),
-        readers={
-            "qrels": lambda source: read(source, "qrels", separator),
-            "run": lambda source: read(source, "run", separator),
-            "queries": lambda source: read(source, "queries", separator),
-            "documents": lambda source: read(source, "documents", separator),
-        },
+        readers={role: partial(read, role=role, separator=separator) for role in ROLES},
         writers={
             "qrels": write_qrels,
             "run": write_run,

@@ -23,22 +23,21 @@ RUN = Layout(
     keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
     tabs=True,
 )
-_QUERIES = Layout(
-    what="an MS MARCO query line",
-    fields=("query", "text"),
-    keep={0: ("query_id", pl.String), 1: ("text", pl.String)},
-    tabs=True,
-    comments=False,
-    blank=frozenset({"text"}),
-)
-_DOCUMENTS = Layout(
-    what="an MS MARCO collection line",
-    fields=("document", "text"),
-    keep={0: ("doc_id", pl.String), 1: ("text", pl.String)},
-    tabs=True,
-    comments=False,
-    blank=frozenset({"text"}),
-)
+
+
+def _texts(what: str, field: str, column: str) -> Layout:
+    return Layout(
+        what=what,
+        fields=(field, "text"),
+        keep={0: (column, pl.String), 1: ("text", pl.String)},
+        tabs=True,
+        comments=False,
+        blank=frozenset({"text"}),
+    )
+
+
+_QUERIES = _texts("an MS MARCO query line", "query", "query_id")
+_DOCUMENTS = _texts("an MS MARCO collection line", "document", "doc_id")
 _BREAKS = r"[\t\n\r\x00]"
 
 

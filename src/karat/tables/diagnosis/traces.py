@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from karat.errors import InputError, check_known
+from karat.tables.incoming import refuse_rows
 from karat.tables.run import Run
 
 StageKind = Literal["rewrite", "retrieve", "filter", "fuse", "rerank", "serve"]
@@ -164,28 +165,20 @@ class Trace:
 def _checked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """The frame with the states of its stages; raises InputError as ``Trace`` does."""
 
-    def refuse(wrong: pl.Expr, what: str, column: str, fix: str | None = None) -> None:
-        found = frame.filter(wrong)
-        if found.height:
-            row = found.row(0, named=True)
-            raise InputError(
-                what.format(row[column]),
-                file=source,
-                query=row["query_id"],
-                fix=fix,
-            )
+    def refuse(wrong: pl.Expr, what: str, fix: str | None = None) -> None:
+        bad = frame.select(wrong.fill_null(value=False)).to_series()
+        refuse_rows(frame, bad, what, source, fix)
 
     for name in ("query_id", "stage"):
-        refuse(pl.col(name).is_null() | (pl.col(name) == ""), f"a stage without {name}", name)
+        refuse(pl.col(name).is_null() | (pl.col(name) == ""), f"a stage without {name}")
     refuse(
         ~pl.col("kind").is_in(KINDS) | pl.col("kind").is_null(),
-        "unknown kind {!r} of a stage",
-        "kind",
+        "unknown kind {kind!r} of a stage",
         f"one of {', '.join(KINDS)}",
     )
-    refuse(pl.struct("query_id", "stage").is_duplicated(), "the stage {} appears twice", "stage")
+    refuse(pl.struct("query_id", "stage").is_duplicated(), "the stage {stage} appears twice")
     kinds = frame.group_by("stage").agg(pl.col("kind").n_unique()).filter(pl.col("kind") > 1)
-    refuse(pl.col("stage").is_in(kinds["stage"].implode()), "stage {} has several kinds", "stage")
+    refuse(pl.col("stage").is_in(kinds["stage"].implode()), "stage {stage} has several kinds")
     frame = frame.with_columns(
         state=pl.when(pl.col("state").is_not_null())
         .then("state")
@@ -195,18 +188,16 @@ def _checked(frame: pl.DataFrame, source: str) -> pl.DataFrame:
         .then(pl.lit("empty"))
         .otherwise(pl.lit("ok"))
     )
-    refuse(~pl.col("state").is_in(["ok", "empty", "failed"]), "state {!r} of a stage", "state",
-           "ok, empty or failed")  # fmt: skip
+    known = pl.col("state").is_in(["ok", "empty", "failed"])
+    refuse(~known, "state {state!r} of a stage", "ok, empty or failed")
     size = pl.col("doc_ids").list.len()
     refuse(
         (pl.col("ranks").list.len() != size) | (pl.col("doc_ids").list.n_unique() != size),
-        "stage {} returns a document twice",
-        "stage",
+        "stage {stage} returns a document twice",
     )
     refuse(
         (pl.col("ranks").list.diff().list.min() < 1) | (pl.col("ranks").list.min() < 1),
-        "ranks of stage {} do not ascend from 1",
-        "stage",
+        "ranks of stage {stage} do not ascend from 1",
         "list the documents of a stage by rank",
     )
     return frame
