@@ -105,14 +105,8 @@ class Careful:
                 out[column] = self._number(cell, column, place, query) if keep else None
             else:
                 out[column] = self._number(cell, column, place, query)
-        for column, value in out.items():
-            if column not in self.columns:
-                self.columns[column] = [None] * self._count
-            self.columns[column].append(value)
+        append_row(self.columns, out, self._count)
         self._count += 1
-        for values in self.columns.values():
-            if len(values) < self._count:
-                values.append(None)
 
     def frame(self) -> pl.DataFrame:
         if not self._count:
@@ -156,6 +150,17 @@ class Careful:
         if self.unit == "line":
             return InputError(what, file=self.source, line=place, query=query, fix=fix)
         return InputError(f"{self.unit} {place}: {what}", file=self.source, query=query, fix=fix)
+
+
+def append_row(columns: dict[str, list[Any]], row: Mapping[str, Any], count: int) -> None:
+    """Append a row to columns of ``count`` rows; what it or the rows before lack is None."""
+    for name, value in row.items():
+        if name not in columns:
+            columns[name] = [None] * count
+        columns[name].append(value)
+    for values in columns.values():
+        if len(values) == count:
+            values.append(None)
 
 
 def column_of(name: str, values: list[Any]) -> pl.Series:

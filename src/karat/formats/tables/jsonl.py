@@ -15,7 +15,7 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.cells import ANSWER, Careful, column_of, fast, run_rows
+from karat.formats.tables.cells import ANSWER, Careful, append_row, column_of, fast, run_rows
 from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
 from karat.formats.tables.lines import FAULTS, ahead
 from karat.formats.tables.source import Chunk, Source, not_utf8
@@ -98,13 +98,7 @@ def read_attributes(source: Source, role: str) -> Rows:
             chosen[names] = {name: column for column, name in mapping.items()}
         flat = _flat(row, chosen[names])
         flat[key] = careful.identifier(flat.get(key), key, line)
-        for name, value in flat.items():
-            if name not in columns:
-                columns[name] = [None] * count
-            columns[name].append(value)
-        for values in columns.values():
-            if len(values) == count:
-                values.append(None)
+        append_row(columns, flat, count)
     return Rows([pl.DataFrame([column_of(name, values) for name, values in columns.items()])])
 
 

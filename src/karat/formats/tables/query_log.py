@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.errors import InputError, nearest
 from karat.formats.own.fields import finite
-from karat.formats.tables.cells import column_of
+from karat.formats.tables.cells import append_row, column_of
 from karat.formats.tables.delimited import records
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
@@ -266,12 +266,7 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
         if row[query] is not None and not isinstance(row[query], str | int | float):
             raise InputError(f"{query!r} is not text", file=source.name, line=number)
         values = {name: value for name, value in row.items() if name not in (query, count_column)}
-        for name, value in {**values, "text": row[query]}.items():
-            column = columns.setdefault(name, [])
-            column += [None] * (len(counts) - 1 - len(column))
-            column.append(value)
-    for column in columns.values():
-        column.extend([None] * (len(counts) - len(column)))
+        append_row(columns, {**values, "text": row[query]}, len(counts) - 1)
     columns["text"] = [None if value is None else str(value) for value in columns["text"]]
     return _framed(columns, counts, source.name)
 
