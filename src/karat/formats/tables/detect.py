@@ -38,6 +38,10 @@ class WrongRole(InputError):
     """A valid file of another role than the one it is read as."""
 
 
+def _wrong_role(source: Source, what: str, fix: str = _ORDER) -> WrongRole:
+    return WrongRole(what, file=source.name, fix=fix)
+
+
 def detect(source: Source, role: str) -> str:
     """The name of the format of a file, from its head."""
     head = source.head
@@ -82,17 +86,11 @@ def refuse_kind(source: Source, role: str) -> None:
     if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
         return
     if kind == _KINDS["about"]:
-        raise WrongRole(
-            f"this is {kind}; karat reads it along with the run",
-            file=source.name,
-            fix="name only the run",
-        )
+        what = f"this is {kind}; karat reads it along with the run"
+        raise _wrong_role(source, what, "name only the run")
     expected = "a run" if role == "run" else role
-    raise WrongRole(
-        f"expected {expected}, got {kind}",
-        file=source.name,
-        fix=_ORDER if role in ("qrels", "run") else f"name the file with the {role}",
-    )
+    fix = _ORDER if role in ("qrels", "run") else f"name the file with the {role}"
+    raise _wrong_role(source, f"expected {expected}, got {kind}", fix)
 
 
 def refuse_binary(source: Source) -> None:
@@ -171,11 +169,8 @@ def _json(source: Source, role: str) -> str:
         kind = "json" if opened or first.strip() == b"{" else "jsonl"
     if kind == "json":
         if role in ("queries", "documents"):
-            raise WrongRole(
-                f"expected {role}, got what looks like qrels or a run in nested JSON",
-                file=source.name,
-                fix=f"write {role} as JSONL, one object per line",
-            )
+            what = f"expected {role}, got what looks like qrels or a run in nested JSON"
+            raise _wrong_role(source, what, f"write {role} as JSONL, one object per line")
         return "json"
     if isinstance(row, dict):
         _refuse_other_role(source, list(row), role)
@@ -202,11 +197,11 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
                 return "beir"
             values = [line.split("\t")[-1] for line in lines[1:]]
             if role == "run" and values and all(re.fullmatch(r"-?\d{1,2}", v) for v in values):
-                raise WrongRole(
+                raise _wrong_role(
+                    source,
                     "expected a run, got what looks like BEIR qrels",
-                    file=source.name,
-                    fix=f"{_ORDER}; if it is a run, name its format, tsv, or call its second "
-                    "column doc_id",
+                    f"{_ORDER}; if it is a run, name its format, tsv, or call its second column "
+                    "doc_id",
                 )
         return name
     return None
@@ -220,17 +215,11 @@ def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
         return
     folded = {plain(name) for name in names}
     if role == "run" and "grade" in meant and not folded & {"score", "sim", "similarity", "rank"}:
-        raise WrongRole(
-            "expected a run, got what looks like qrels (grades but no scores)",
-            file=source.name,
-            fix=_ORDER,
-        )
+        what = "expected a run, got what looks like qrels (grades but no scores)"
+        raise _wrong_role(source, what)
     if role == "qrels" and "rank" in folded and not _graded(names):
-        raise WrongRole(
-            "expected qrels, got what looks like a run (ranks but no grades)",
-            file=source.name,
-            fix=_ORDER,
-        )
+        what = "expected qrels, got what looks like a run (ranks but no grades)"
+        raise _wrong_role(source, what)
 
 
 def _graded(names: Sequence[str]) -> bool:
@@ -260,19 +249,13 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
     width = _width(lines)
     if width == 4:
         if role == "run":
-            raise WrongRole(
-                "expected a run (6 fields), got what looks like TREC qrels (4 fields)",
-                file=source.name,
-                fix=_ORDER,
-            )
+            what = "expected a run (6 fields), got what looks like TREC qrels (4 fields)"
+            raise _wrong_role(source, what)
         return "trec"
     if width >= 6:
         if role == "qrels":
-            raise WrongRole(
-                "expected qrels (4 fields), got what looks like a TREC run (6 fields)",
-                file=source.name,
-                fix=_ORDER,
-            )
+            what = "expected qrels (4 fields), got what looks like a TREC run (6 fields)"
+            raise _wrong_role(source, what)
         return "trec"
     tabs = Counter(line.count("\t") for line in lines).most_common(1)[0][0]
     if width == 3 and tabs == 2:
@@ -299,11 +282,11 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
     counts = whole and len(numbers) == len(values) and _counts_up(rows)
     if role == "qrels":
         if counts and max(int(value) for value in values) >= 10:
-            raise WrongRole(
+            raise _wrong_role(
+                source,
                 "expected qrels, got what looks like an MS MARCO run (the third field counts "
                 "1, 2, 3 …)",
-                file=source.name,
-                fix=f"{_ORDER}; if they are grades, name their format, beir, or add the header "
+                f"{_ORDER}; if they are grades, name their format, beir, or add the header "
                 "query_id, doc_id, grade",
             )
         return "beir"
