@@ -82,10 +82,8 @@ def _from_parquet(source: Source) -> Trace:
     plan, names = parquet.scan(source)
     missing = [name for name in ("query_id", "stage", "kind", "doc_ids") if name not in names]
     if missing:
-        raise InputError(
-            f"not a trace: it has no column {missing[0]}",
-            file=source.name,
-            fix=f"columns {', '.join(COLUMNS)}",
+        raise source.wrong(
+            f"not a trace: it has no column {missing[0]}", fix=f"columns {', '.join(COLUMNS)}"
         )
     try:
         frame = plan.collect()
@@ -97,7 +95,7 @@ def _from_parquet(source: Source) -> Trace:
             frame = frame.with_columns(ranks=ranks)
         return Trace(frame, source.name)
     except parquet.BROKEN as error:
-        raise InputError(f"not a readable trace: {error}", file=source.name) from None
+        raise source.wrong(f"not a readable trace: {error}") from None
 
 
 def _one_value(lines: Iterator[tuple[int, bytes]], name: str) -> Iterator[Any]:

@@ -141,9 +141,7 @@ def _sheet(
     named = tuple(name.strip() for name in header[0][1]) if header else ()
     if len(set(named)) < len(named):
         twice = next(name for i, name in enumerate(named) if name in named[:i])
-        raise InputError(
-            f"two columns are called {twice!r}", file=source.name, line=line, fix="rename one"
-        )
+        raise source.wrong(f"two columns are called {twice!r}", line=line, fix="rename one")
     chosen = choose(named, role, source.name, line)
     rest = Chunk(first.data[end:], line + first.data.count(b"\n", skipped, end))
     return Sheet(named, chosen, separator, role), rest

@@ -97,28 +97,25 @@ def refuse_binary(source: Source) -> None:
     """Refuse ZIP files, binary data, UTF-16 without a byte order mark, and CR line ends."""
     head = source.head
     if head.startswith(b"PK\x03\x04"):
-        raise InputError(
+        raise source.wrong(
             "expected a text file, got a ZIP file",
-            file=source.name,
             fix="unzip it and choose a file in it, or its folder",
         )
     if b"\x00" in head:
         at = head.index(b"\x00")
         even = head[:4096:2].count(0) + head[1:4096:2].count(0)
         utf16 = even > min(len(head), 4096) // 3 and head.isascii()
-        raise InputError(
+        raise source.wrong(
             "expected UTF-8, got UTF-16 without a byte order mark"
             if utf16
             else "binary data, not text",
-            file=source.name,
             line=head.count(b"\n", 0, at) + 1,
             fix="save the file as UTF-8" if utf16 else None,
             command=f"iconv -f UTF-16LE -t UTF-8 {source.name}" if utf16 else None,
         )
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
-        raise InputError(
+        raise source.wrong(
             "lines end in a lone carriage return, as on old Macs",
-            file=source.name,
             line=1,
             fix=f"tr '\\r' '\\n' < {source.name}",
         )
@@ -139,9 +136,8 @@ def _json(source: Source, role: str) -> str:
     if judged and (text.startswith(b"[") or b'"karat_golden_set"' in text):
         return "golden"
     if text.startswith(b"["):
-        raise InputError(
+        raise source.wrong(
             "this is a JSON array",
-            file=source.name,
             line=1,
             fix="write one object per line (JSONL), or {query: {document: number}}",
         )
@@ -235,7 +231,7 @@ def _texts(source: Source, lines: Sequence[str], role: str) -> str:
     width = _width(lines)
     if width >= 4 and all(len(_fields(line)) >= 4 for line in lines) and _numeric(lines, 3):
         kind = "TREC qrels" if width == 4 else "a TREC run"
-        raise InputError(f"expected {role}, got what looks like {kind}", file=source.name)
+        raise source.wrong(f"expected {role}, got what looks like {kind}")
     raise _unknown(
         source,
         lines,
@@ -294,10 +290,9 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
         return "msmarco"
     if any(not re.fullmatch(r"[-+]?\d+", value) for value in numbers):
         return "tsv"
-    raise InputError(
+    raise source.wrong(
         "three fields without a header: this could be an MS MARCO run (query, document, rank) or a "
         "TSV run (query, document, score)",
-        file=source.name,
         fix="name its format, msmarco or tsv, or add the header query_id, doc_id, rank or "
         "query_id, doc_id, score",
     )
@@ -328,9 +323,8 @@ def _numeric(lines: Sequence[str], at: int) -> bool:
 
 def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:
     shown = lines[0][:60] + ("…" if len(lines[0]) > 60 else "")
-    return InputError(
+    return source.wrong(
         f"cannot detect the format from the first line, {shown!r}",
-        file=source.name,
         line=1,
         fix=f"{hint}; or name its format",
     )

@@ -43,16 +43,15 @@ def read(source: Source, role: str) -> Rows:
     for query, value in table:
         documents = value
         if query in seen:
-            raise InputError(
+            raise source.wrong(
                 "duplicate query",
-                file=source.name,
                 line=finder.line(query, second=True),
                 query=query,
                 fix="put its documents into one object",
             )
         seen.add(query)
         if not query:
-            raise InputError("a query_id is empty", file=source.name, line=finder.line(query))
+            raise source.wrong("a query_id is empty", line=finder.line(query))
         if documents is None and role == "run":
             states[query] = "failed"
             continue
@@ -83,9 +82,8 @@ def _listed(docs: list[Any], query: str, role: str, source: Source, finder: _Pla
     """The documents of a list with numbers: grade 1, or the score -rank."""
     odd = next((doc for doc in docs if not isinstance(doc, str)), None)
     if odd is not None:
-        raise InputError(
+        raise source.wrong(
             f"the list of documents contains {_shown(odd)}; expected ids, as strings",
-            file=source.name,
             line=finder.line(query),
             query=query,
             fix='{"q1": ["a", "b"]}, or with numbers {"q1": {"a": 2, "b": 1}}',
@@ -137,9 +135,8 @@ def _shown(value: Any) -> str:
 
 
 def _shape(source: Source, query: str, line: int | None) -> InputError:
-    return InputError(
+    return source.wrong(
         "the query has no object of documents" if query else "the file is not a JSON object",
-        file=source.name,
         line=line,
         query=query or None,
         fix="nested JSON is {query: {document: number}} or {query: [document, …]}",

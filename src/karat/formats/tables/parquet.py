@@ -54,9 +54,7 @@ def _about(footer: Footer | None, source: Source) -> dict[str, str]:
             return flat(values, source.name)
     except (ValueError, RecursionError):
         pass
-    raise InputError(
-        f"the metadata {_ABOUT} is not a JSON object", file=source.name, fix="write it again"
-    )
+    raise source.wrong(f"the metadata {_ABOUT} is not a JSON object", fix="write it again")
 
 
 def read_attributes(source: Source, role: str) -> Rows:
@@ -154,9 +152,8 @@ def _weight(column: pl.Series) -> int:
 def refuse_bomb(size: int, source: Source) -> None:
     """Refuse data many times as large as its file, as real data never is."""
     if size > _BOMB_FROM and size > BOMB_RATIO * source.stored:
-        raise InputError(
+        raise source.wrong(
             f"the Parquet file expands more than {BOMB_RATIO} times, which real data does not",
-            file=source.name,
             fix="if you trust it, write it as JSON Lines",
         )
 
@@ -170,18 +167,15 @@ def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:
 
 def damaged(error: BaseException, source: Source) -> InputError:
     reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
-    return InputError(
-        f"the Parquet data is damaged or truncated ({reason})",
-        file=source.name,
-        fix="copy or write it again",
+    return source.wrong(
+        f"the Parquet data is damaged or truncated ({reason})", fix="copy or write it again"
     )
 
 
 def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
     if dtype.is_float():
-        raise InputError(
+        raise source.wrong(
             f"column {name!r} contains floating-point numbers; ids are strings",
-            file=source.name,
             fix=f"write {name!r} as text, so that 007 stays 007",
         )
 

@@ -102,9 +102,8 @@ def read_query_log(
         if source.head.lstrip()[:1] == b"{":
             return _jsonl(source, text, count)
         if source.head.lstrip()[:1] == b"[":
-            raise InputError(
+            raise source.wrong(
                 "expected one JSON object per line, got a JSON array",
-                file=source.name,
                 fix="write each object on its own line",
                 command=f"jq -c '.[]' {source.name} > queries.jsonl",
             )
@@ -149,9 +148,8 @@ def _refuse_table(source: Source, head: Sequence[str]) -> None:
             len(row) == len(names) and not any(cell.startswith(" ") for cell in row) for row in rows
         )
         if len(names) > 1 and (told or alike or separator == "\t"):
-            raise InputError(
+            raise source.wrong(
                 f"no column of queries; the columns are {', '.join(map(repr, names[:12]))}",
-                file=source.name,
                 fix=_guess(names, rows[1:]),
             )
 
@@ -227,9 +225,8 @@ def _cells(
             chosen = _choose(names, text, count, source.name)
         else:
             if len(cells) != len(names):
-                raise InputError(
+                raise source.wrong(
                     f"{len(cells)} cells where there are {len(names)} columns",
-                    file=source.name,
                     line=start,
                     fix="quote cells that contain the separator",
                 )
@@ -260,11 +257,11 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
             continue
         row = parsed(line.rstrip("\n").encode(), source.name, number)
         if not isinstance(row, dict):
-            raise InputError("expected a JSON object on each line", file=source.name, line=number)
+            raise source.wrong("expected a JSON object on each line", line=number)
         query, count_column = _choose(list(row), text, count, source.name, number)
         counts.append(1 if count_column is None else _whole(row[count_column], source.name, number))
         if row[query] is not None and not isinstance(row[query], str | int | float):
-            raise InputError(f"{query!r} is not text", file=source.name, line=number)
+            raise source.wrong(f"{query!r} is not text", line=number)
         values = {name: value for name, value in row.items() if name not in (query, count_column)}
         append_row(columns, {**values, "text": row[query]}, len(counts) - 1)
     columns["text"] = [None if value is None else str(value) for value in columns["text"]]
@@ -291,7 +288,7 @@ def _parquet(
         most.refuse(sum(texts.row(0)), frame.height, source.name)
     query, asked = _choose(frame.columns, text, count, source.name)
     if frame[query].dtype.is_nested() or frame[query].dtype == pl.Binary:
-        raise InputError(f"column {query!r} is not text", file=source.name)
+        raise source.wrong(f"column {query!r} is not text")
     counts = [1] * frame.height
     if asked is not None:
         counts = [_whole(value, source.name, None) for value in frame[asked].to_list()]

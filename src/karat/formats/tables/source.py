@@ -18,7 +18,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
 
 from karat.errors import InputError, nearest
 
@@ -148,9 +148,8 @@ class Source:
     def _look(self) -> None:
         head = self._read_full(HEAD)
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(
+            raise self.wrong(
                 "expected UTF-8, got UTF-16",
-                file=self.name,
                 fix="save the file as UTF-8",
                 command=f"iconv -f UTF-16 -t UTF-8 {self.name}",
             )
@@ -164,6 +163,10 @@ class Source:
                 f"the {self.compressed} file is empty" if empty else "the file is empty",
                 file=self.name,
             )
+
+    def wrong(self, what: str, **facts: Any) -> InputError:
+        """An error in the file; ``facts`` are the arguments of ``InputError``."""
+        return InputError(what, file=self.name, **facts)
 
     def __enter__(self) -> Self:
         return self
@@ -225,9 +228,9 @@ class Source:
         try:
             data = os.pread(self._raw.fileno(), stop - start, start)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
+            raise self.wrong(f"cannot be read: {error.strerror}") from None
         if len(data) < stop - start and stop <= self._size:
-            raise InputError("the file changed while it was being read", file=self.name)
+            raise self.wrong("the file changed while it was being read")
         return data
 
     def _line_end(self, start: int) -> int:
@@ -279,17 +282,14 @@ class Source:
         try:
             return self.path.open("rb")
         except FileNotFoundError:
-            raise InputError(
-                "there is no such file", file=self.name, fix=_similar_name(self.path)
-            ) from None
+            raise self.wrong("there is no such file", fix=_similar_name(self.path)) from None
         except IsADirectoryError:
-            raise InputError(
+            raise self.wrong(
                 "expected a file, got a folder",
-                file=self.name,
                 fix="name a file in it; only qrels, queries and documents may be BEIR folders",
             ) from None
         except OSError as error:
-            raise InputError(f"cannot be opened: {error.strerror}", file=self.name) from None
+            raise self.wrong(f"cannot be opened: {error.strerror}") from None
 
     def _decompressed(self) -> tuple[str | None, IO[bytes]]:
         try:
@@ -300,7 +300,7 @@ class Source:
             else:
                 magic_read = magic
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
+            raise self.wrong(f"cannot be read: {error.strerror}") from None
         kind = next((kind for kind, start in _MAGIC.items() if magic.startswith(start)), None)
         if kind is None and not magic_read:
             return None, self._raw
@@ -340,10 +340,9 @@ class Source:
         if self.compressed and self._produced > _BOMB_FROM:
             ratio = self._produced / max(1, self._consumed.count)
             if ratio > BOMB_RATIO:
-                raise InputError(
+                raise self.wrong(
                     f"the {self.compressed} file expands more than {BOMB_RATIO} times, which "
                     "real data does not",
-                    file=self.name,
                     fix="if you trust it, decompress it first",
                 )
         return data
@@ -363,9 +362,8 @@ class Source:
 
     def _damaged(self) -> InputError:
         kind = self.compressed or "file"
-        return InputError(
+        return self.wrong(
             f"the {kind} data is damaged or truncated ({self._broken})",
-            file=self.name,
             fix="copy or download it again",
         )
 
