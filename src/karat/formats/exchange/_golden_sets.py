@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import InputError
 from karat.formats.exchange.export import Export
 from karat.formats.exchange.import_ import JUDGED, ImportBuilder, ImportedExchange, counted, held
 from karat.formats.exchange.source_file import SourceFile
@@ -31,7 +30,7 @@ def read(gathered: ImportBuilder, foreign: SourceFile) -> Exchange:
     """A golden set or a plain list."""
     golden_set = golden.parse(foreign.data, foreign.name)
     if not golden_set.queries:
-        raise InputError("the golden set has no queries", file=foreign.name)
+        raise foreign.wrong("the golden set has no queries")
     said = {(q.query_id, d): j.source for q in golden_set.queries for d, j in q.judgments.items()}
     frame = judgment_frame(golden_set.queries)
     raters = [CLICKS if source == CLICKS else None for source in said.values()]

@@ -141,7 +141,7 @@ def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:
             continue
         parts = [_string(part, foreign.name, line) for part in match.groups()]
         if not (parts[0] or "").strip():
-            raise InputError("the query is empty", file=foreign.name, line=line)
+            raise foreign.wrong("the query is empty", line=line)
         gathered.entry(parts[0], reference_answer=parts[1])
 
 

@@ -42,7 +42,7 @@ def detect(content: SourceFile) -> str:
         return name
     if re.fullmatch(r"\S+\s+\S+\s+\S+\s+[+-]?[\d.]+", first):
         return "trec"
-    raise InputError("unknown format", file=content.name, fix=_FIX)
+    raise content.wrong("unknown format", fix=_FIX)
 
 
 def _json(content: SourceFile) -> str:

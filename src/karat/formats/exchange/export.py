@@ -66,6 +66,10 @@ class Export:
         if not holds.runs and not holds.bare and not self.judgments:
             raise InputError(f"no judgments to write, and {name} stores nothing else", file=file)
 
+    def wrong(self, what: str, **facts: Any) -> InputError:
+        """An error about the file; ``facts`` are the arguments of ``InputError``."""
+        return InputError(what, file=self.file, **facts)
+
     def of(self, query_id: str) -> list[Rated]:
         return self._by_query.get(query_id, [])
 
@@ -92,7 +96,7 @@ class Export:
                 "" if c is None else self.cell(c) if isinstance(c, str) else str(c) for c in row
             ]
             if any("\x00" in cell for cell in cells):
-                raise InputError("a cell contains a NUL byte", file=self.file)
+                raise self.wrong("a cell contains a NUL byte")
             out.append(separator.join(_quoted(cell, separator) for cell in cells))
         if self.guarded:
             self.assumed.append(
@@ -105,9 +109,8 @@ class Export:
         """Raise InputError if a text contains one of the ``bad`` characters."""
         for text in texts:
             if found := set(text) & set(bad):
-                raise InputError(
+                raise self.wrong(
                     f"{text!r} contains {min(found)!r}, which cannot be stored in {what}",
-                    file=self.file,
                     fix=ANY_TEXT,
                 )
 
@@ -143,10 +146,9 @@ class Export:
         seen: dict[str, str] = {}
         for query, text in texts.items():
             if text in seen:
-                raise InputError(
+                raise self.wrong(
                     f"queries {seen[text]} and {query} have the same text, {text!r}, and "
                     f"{self.format} identifies queries by their text",
-                    file=self.file,
                     query=query,
                     fix="use a format with ids: csv, beir or rank-eval",
                 )
@@ -172,10 +174,9 @@ class Export:
         if holds.whole:
             broken = next((r for r in kept if r.grade is not None and r.grade % 1), None)
             if broken is not None:
-                raise InputError(
+                raise self.wrong(
                     f"grade {broken.grade:g} of document {broken.doc_id} is not a whole number, "
                     f"which {self.format} requires",
-                    file=self.file,
                     query=broken.query_id,
                     doc_id=broken.doc_id,
                     fix="use csv or opensearch-judgments, which store any number",
@@ -194,11 +195,10 @@ class Export:
             if first is rated:
                 continue
             if first.grade != rated.grade:
-                raise InputError(
+                raise self.wrong(
                     f"document {rated.doc_id} has grades {_shown(first.grade)} and "
                     f"{_shown(rated.grade)} by different raters, and {self.format} stores one "
                     "grade per pair",
-                    file=self.file,
                     query=rated.query_id,
                     doc_id=rated.doc_id,
                     fix="write an edition, which has one; or csv or quepid-book, which store all",

@@ -88,9 +88,8 @@ def read_csv(gathered: ImportBuilder, foreign: SourceFile) -> None:
         pairs, said = True, said or bool(grade or cells.get("reason", "").strip())
         gathered.judge(query, doc, value, cells.get("rater"), cells.get("reason"), sheet.line)
     if pairs and not said:
-        raise InputError(
+        raise foreign.wrong(
             "the file has no ratings yet: all grades are empty",
-            file=foreign.name,
             line=header,
             fix="import it when it is rated, or judge its pairs in karat",
         )
@@ -115,7 +114,7 @@ def read_trec(gathered: ImportBuilder, foreign: SourceFile) -> Exchange:
     """TREC qrels: ``query iteration document grade``."""
     frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
-        raise InputError("the file contains no judgment", file=foreign.name)
+        raise foreign.wrong("the file contains no judgment")
     try:
         return _judged(gathered.format, Qrels(frame, source=foreign.name))
     except InputError as error:

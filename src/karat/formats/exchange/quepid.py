@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from karat.errors import InputError
 from karat.formats.exchange import rre
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
@@ -139,15 +138,11 @@ def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:
     for line, text in foreign.lines():
         match = _LTR.fullmatch(text)
         if match is None:
-            raise InputError(
-                "expected a line such as 3 qid:1 # 1370 star trek", file=foreign.name, line=line
-            )
+            raise foreign.wrong("expected a line such as 3 qid:1 # 1370 star trek", line=line)
         rating, qid, doc, query = match.groups()
         if texts.setdefault(qid, query) != query:
-            raise InputError(
-                f"qid:{qid} has two queries, {texts[qid]!r} and {query!r}",
-                file=foreign.name,
-                line=line,
+            raise foreign.wrong(
+                f"qid:{qid} has two queries, {texts[qid]!r} and {query!r}", line=line
             )
         grade = graded(rating, foreign.name, line, query)
         gathered.judge(gathered.query(query, qid), doc, grade, line=line)

@@ -62,9 +62,8 @@ def write_csv(leaving: Export) -> bytes:
     _refuse_repeated(leaving)
     named = {rated.rater: rated.rater or ANONYMOUS for rated in leaving.judgments}
     if named.get(None) and ANONYMOUS in [name for rater, name in named.items() if rater]:
-        raise InputError(
-            f"a rater is called {ANONYMOUS}, Quepid's name for raters without a name",
-            file=leaving.file,
+        raise leaving.wrong(
+            f"a rater is called {ANONYMOUS}, Quepid's name for raters without a name"
         )
     rows = []
     for (query, doc), of in _pairs(leaving).items():
@@ -209,9 +208,8 @@ def _refuse_repeated(leaving: Export) -> None:
     seen = set()
     for rated in leaving.judgments:
         if (*rated[:2], rated.rater) in seen:
-            raise InputError(
+            raise leaving.wrong(
                 f"{rated.rater or 'an anonymous rater'} judged document {rated.doc_id} twice",
-                file=leaving.file,
                 query=rated.query_id,
                 doc_id=rated.doc_id,
                 fix="remove repeated judgments",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from karat.errors import InputError
 from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.quepid import by_document
@@ -80,9 +79,7 @@ def write_csv(leaving: Export) -> bytes:
 
 def _check_runs(leaving: Export) -> None:
     if not leaving.runs:
-        raise InputError(
-            f"no runs to write, and {leaving.format} stores nothing else", file=leaving.file
-        )
+        raise leaving.wrong(f"no runs to write, and {leaving.format} stores nothing else")
     leaving.lost.append("scores: the format stores positions")
     leaving.assumed.append("time and case are empty: Quepid asks for the case on import")
 

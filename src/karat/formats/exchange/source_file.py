@@ -39,6 +39,10 @@ class SourceFile:
     data: bytes
     ending: str = ""
 
+    def wrong(self, what: str, **facts: Any) -> InputError:
+        """An error in the file; ``facts`` are the arguments of ``InputError``."""
+        return InputError(what, file=self.name, **facts)
+
     def json(self) -> Node:
         """The content as one JSON value; raises InputError with the line if it is invalid."""
         return Node(parsed(self.data, self.name, 1), "", self.name)
