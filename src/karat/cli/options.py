@@ -44,9 +44,17 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
-def command(*lines: str, name: str | None = None) -> Callable[[Command], click.Command]:
-    """A command, with examples below its help."""
-    return click.command(name, epilog=examples(*lines))
+def command(
+    *lines: str, name: str | None = None, of: click.Group | None = None
+) -> Callable[[Command], click.Command]:
+    """A command, perhaps of a group, with examples below its help; named as its function by default."""
+    make = click.command if of is None else of.command
+    return make(name, epilog=examples(*lines))
+
+
+def group(*lines: str) -> Callable[[Command], click.Group]:
+    """A group of commands, with examples below its help."""
+    return click.group(epilog=examples(*lines))
 
 
 def option(
@@ -264,6 +272,14 @@ def print_json(content: Any) -> None:
 
     sys.stdout.write(to_json(content))
     sys.stdout.flush()
+
+
+def print_or_show(content: Any, output: str, show: Callable[[Console], None]) -> None:
+    """Print content as JSON, or show it in the terminal."""
+    if output == "json":
+        print_json(content)
+    else:
+        show(out())
 
 
 def print_rows(table: Table, content: Any, output: str) -> None:

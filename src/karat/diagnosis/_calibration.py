@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.diagnosis.waterfall import Floats, Ints, Roads
 from karat.measures.parameters import gain_of
-from karat.stats.intervals import LEAST, t_interval
+from karat.stats.intervals import shown, t_interval
 from karat.stats.isotonic import isotonic
 from karat.tables import Qrels
 from karat.tables.diagnosis.results import Reliability
@@ -80,8 +80,8 @@ def aligned(found: Roads, qrels: Qrels) -> Alignment | None:
                    maintain_order="left")["rank"].fill_null(0).to_numpy().astype(np.int64)
     )  # fmt: skip
     gains = _gains(found, ranks)
-    span = t_interval(gains) if len(gains) >= LEAST else None
-    helps = span is not None and span.low is not None and span.low > 0
+    span = shown(t_interval(gains), gains, None, None)
+    helps = span.low is not None and span.low > 0
     top = top.select("query_id", "doc_id", "rank")
     return Alignment(stage, ranks, float(gains.mean()), helps, top, reliability)
 

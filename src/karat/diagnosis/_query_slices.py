@@ -12,7 +12,7 @@ import polars as pl
 from karat.diagnosis.value_slices import Bands, Labels, Slices, banded, numbers, quartiles
 from karat.errors import InputError, UsageError
 from karat.golden.traffic import ALL, HEAD, TAIL, TORSO, bands_of
-from karat.measures.evidence import Mask
+from karat.measures.evidence import Ints, Mask
 from karat.measures.scores import Scores
 from karat.tables import Queries
 
@@ -103,10 +103,14 @@ def by_relevant_documents(scores: Scores, counted: Mask, *, in_quartiles: bool =
     """
     held = scores.evidence.num_rel(scores.lowest_rel).astype(np.int64)
     there = counted & (held > 0)
-    if not in_quartiles:
-        return banded(held, there, _RELEVANT)
-    at = np.flatnonzero(there)
-    return quartiles(pl.Series(held[at])).slices(at, there, "relevant_documents")
+    if in_quartiles:
+        return _in_quartiles(held, there, "relevant_documents")
+    return banded(held, there, _RELEVANT)
+
+
+def _in_quartiles(number: Ints, counted: Mask, name: str, unit: str = "") -> Slices:
+    at = np.flatnonzero(counted)
+    return quartiles(pl.Series(number[at]), unit).slices(at, counted, name)
 
 
 def by_first_relevant(scores: Sequence[Scores], counted: Mask) -> Slices:
@@ -145,14 +149,13 @@ def by_length(
     lengths = {query: len(text.split()) for query, text in texts.items()}
     words = np.array([lengths.get(query, 0) for query in query_ids], np.int64)
     there = counted & (words > 0)
-    if not in_quartiles:
-        return banded(words, there, _WORDS)
-    at = np.flatnonzero(there)
-    return quartiles(pl.Series(words[at]), "word").slices(at, there, "query_length")
+    if in_quartiles:
+        return _in_quartiles(words, there, "query_length", "word")
+    return banded(words, there, _WORDS)
 
 
 def by_form(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slices:
-    """Queries that are questions, and those that are keywords (``query_forms.is_question``).
+    """Queries that are questions, and those that are keywords (``is_question``).
 
     Queries without a text are in no slice.
 

@@ -21,7 +21,7 @@ from karat.fusion import tuned
 from karat.measures import Measure
 from karat.measures.parameters import gain_of
 from karat.stats.averages import mean
-from karat.stats.intervals import LEAST, t_interval
+from karat.stats.intervals import shown, t_interval
 from karat.tables import Qrels, Run
 from karat.tables.diagnosis.results import Fix
 from karat.tables.diagnosis.traces import Stage
@@ -73,7 +73,7 @@ def fixes(
         if not known.any():
             continue
         gains, weighed = gains[known], weights[known]
-        span = t_interval(gains, weighed) if len(gains) >= LEAST else None
+        span = shown(t_interval(gains, weighed), gains, None, None)
         gain = mean(gains, weighed)
         out.append(
             Fix(
@@ -81,8 +81,8 @@ def fixes(
                 change.change,
                 str(measure),
                 gain,
-                None if span is None else span.low,
-                None if span is None else span.high,
+                span.low,
+                span.high,
                 change.bound,
                 len(gains),
             )
@@ -271,47 +271,28 @@ def _merged(found: Roads, new: Mask, query_ids: Sequence[str]) -> Run:
 
     The served documents keep their order among each other.
     """
-    asked = set(query_ids)
     chosen: dict[int, list[tuple[float, str]]] = {}
     gained = gain_of(found.grade, found.gain)
     for at in np.flatnonzero(new).tolist():
         chosen.setdefault(int(found.query[at]), []).append((float(gained[at]), found.doc_id[at]))
-    grade = {
+    gain = {
         (int(query), doc_id): float(gain)
         for query, doc_id, gain, there in zip(
             found.query, found.doc_id, gained, found.held[-1], strict=True
         )
         if there
     }
-    served = found.run.frame().filter(pl.col("rank") <= found.k)
-    same = served.filter(~pl.col("query_id").is_in([found.query_ids[each] for each in chosen]))
-    lists = (
-        served.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows() if chosen else ()
-    )
-    of = dict(lists)
-    merged: dict[str, list[str]] = {}
+    merged: list[tuple[str, str, float]] = []
     for index, extra in chosen.items():
         query = found.query_ids[index]
-        old = [(grade.get((index, doc), 0.0), doc) for doc in of.get(query, [])]
-        merged[query] = best_merge(old, sorted(extra, reverse=True)[: found.k], found.k)
-    rows = pl.concat(
-        [
-            same.filter(pl.col("query_id").is_in(list(asked))).select(
-                "query_id", "doc_id", score=-pl.col("rank").cast(pl.Float64)
-            ),
-            pl.DataFrame(
-                [
-                    (query, doc_id, -float(rank))
-                    for query, docs in merged.items()
-                    if query in asked
-                    for rank, doc_id in enumerate(docs, 1)
-                ],
-                schema={"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64},
-                orient="row",
-            ),
-        ]
-    )
-    return with_empty(rows, query_ids, SERVED)
+        old = [(gain.get((index, doc), 0.0), doc) for doc in found.served.get(query, [])]
+        best = best_merge(old, sorted(extra, reverse=True)[: found.k], found.k)
+        merged += [(query, doc_id, -float(rank)) for rank, doc_id in enumerate(best, 1)]
+    others = ~pl.col("query_id").is_in([found.query_ids[each] for each in chosen])
+    same = found.run.frame().filter(pl.col("rank") <= found.k, others)
+    schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
+    rows = pl.concat([_rows(same), pl.DataFrame(merged, schema=schema, orient="row")])
+    return with_empty(rows.filter(pl.col("query_id").is_in(list(query_ids))), query_ids, SERVED)
 
 
 def best_merge(
@@ -328,20 +309,23 @@ def best_merge(
     old, new = old[:k], new[:k]
     # best[i][j]: highest sum of what follows after i old and j new documents.
     best = np.zeros((len(old) + 1, len(new) + 1))
+
+    def sums(i: int, j: int) -> tuple[float, float]:
+        """The same, if the next is an old document, and if it is a new one; -1 without one."""
+        at = discount[i + j]
+        return (
+            old[i][0] * at + best[i + 1, j] if i < len(old) else -1.0,
+            new[j][0] * at + best[i, j + 1] if j < len(new) else -1.0,
+        )
+
     for i in range(len(old), -1, -1):
-        for j in range(len(new), -1, -1):
-            if i + j >= k:
-                continue
-            take_old = old[i][0] * discount[i + j] + best[i + 1, j] if i < len(old) else -1.0
-            take_new = new[j][0] * discount[i + j] + best[i, j + 1] if j < len(new) else -1.0
-            best[i, j] = max(take_old, take_new, 0.0)
+        for j in range(min(len(new), k - 1 - i), -1, -1):
+            best[i, j] = max(*sums(i, j), 0.0)
     out: list[str] = []
     i = j = 0
-    while len(out) < k and (i < len(old) or j < len(new)):
-        at = discount[len(out)]
-        take_old = old[i][0] * at + best[i + 1, j] if i < len(old) else -1.0
-        take_new = new[j][0] * at + best[i, j + 1] if j < len(new) else -1.0
-        if take_new > take_old:
+    while i + j < min(k, len(old) + len(new)):
+        of_old, of_new = sums(i, j)
+        if of_new > of_old:
             out.append(new[j][1])
             j += 1
         else:

@@ -15,12 +15,13 @@ import polars as pl
 from karat.diagnosis._calibration import Alignment, aligned
 from karat.diagnosis.waterfall import SERVED, Floats, Ints, Mask, Roads
 from karat.stats.averages import mean
-from karat.stats.intervals import LEAST, t_interval
+from karat.stats.intervals import shown, t_interval
 from karat.tables import Documents, Qrels
 from karat.tables.diagnosis.results import MODES, ModeId, ModeRow, QueryMode
 from karat.tables.judgments import Judgments
 
 UNCLEAR = "query_unclear"  # the raters' reason that a query is unclear
+_PAIR = ("query_id", "doc_id")
 _UPDATED = "updated_at"
 _SOURCE = "source_updated_at"
 
@@ -169,12 +170,17 @@ class Named:
     stage: list[str | None] = field(default_factory=list)
     alignment: Alignment | None = None  # of the scores of the last fusion
 
-    def name(self, mode: ModeId, holds: Mask, evidence: Callable[[int], str],
-             stage: Callable[[int], str | None] = lambda _at: None) -> None:  # fmt: skip
+    def name(
+        self,
+        mode: ModeId,
+        holds: Mask,
+        evidence: str | Callable[[int], str],  # of all documents, or of one by its index
+        stage: str | Callable[[int], str] | None = None,
+    ) -> None:
         for at in np.flatnonzero(holds & (self.mode < 0)).tolist():
             self.mode[at] = MODES.index(mode)
-            self.evidence[at] = evidence(at)
-            self.stage[at] = stage(at)
+            self.evidence[at] = evidence(at) if callable(evidence) else evidence
+            self.stage[at] = stage(at) if callable(stage) else stage
 
 
 def name_modes(found: Roads, known: Evidence) -> Named:
@@ -182,9 +188,8 @@ def name_modes(found: Roads, known: Evidence) -> Named:
     size = len(found.query)
     named = Named(np.full(size, -1, np.int64), [""] * size, [None] * size)
     losing = found.loss > 0
-    pairs = _pairs(found)
-    _labels(found, known, pairs, losing, named)
-    _content(found, known, pairs, losing, named)
+    _labels(found, known, losing, named)
+    _content(found, known, losing, named)
     traced = losing & found.traced
     failed = _failed(found)
     named.name(
@@ -200,38 +205,29 @@ def name_modes(found: Roads, known: Evidence) -> Named:
     _calibration(found, known, traced, named)
     _freshness(found, known, traced, named)
     _scoring(found, traced, named)
-    named.name("debugging", losing & ~found.traced, lambda _at: "the query has no trace")
-    named.name("cannot_tell", losing, lambda _at: "the trace ends before what was served")
+    named.name("debugging", losing & ~found.traced, "the query has no trace")
+    named.name("cannot_tell", losing, "the trace ends before what was served")
     return named
 
 
-def _pairs(found: Roads) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "query_id": pl.Series(found.query_ids, dtype=pl.String).gather(found.query),
-            "doc_id": found.doc_id,
-        }
-    ).with_row_index("at")
-
-
-def _at(pairs: pl.DataFrame, rows: pl.DataFrame, on: Sequence[str], size: int) -> Mask:
-    """The documents that some rows name."""
-    out = np.zeros(size, np.bool_)
-    out[pairs.join(rows, on=list(on), how="semi")["at"].to_numpy()] = True
+def _among(found: Roads, rows: pl.DataFrame, *on: str) -> Mask:
+    """The documents that some rows name, by ``query_id``, ``doc_id`` or both."""
+    out = np.zeros(len(found.query), np.bool_)
+    named = found.pairs.with_row_index("at").join(rows, on=on, how="semi")
+    out[named["at"].to_numpy()] = True
     return out
 
 
-def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, named: Named) -> None:
+def _labels(found: Roads, known: Evidence, losing: Mask, named: Named) -> None:
     """Modes 1 to 3: the query or its labels are in doubt."""
-    size, keys = len(losing), ["query_id", "doc_id"]
     settled = None
     if known.judgments is not None:
-        settled = _by_raters(found, known.judgments.frame, pairs, losing, named)
+        settled = _by_raters(found, known.judgments.frame, losing, named)
     if known.clicks is None:
         return
     opposed = known.clicks
     if settled is not None:
-        opposed = opposed.join(settled, on=keys, how="anti")
+        opposed = opposed.join(settled, on=_PAIR, how="anti")
     of_pair = {(row["query_id"], row["doc_id"]): row for row in opposed.iter_rows(named=True)}
 
     def evidence(at: int) -> str:
@@ -241,61 +237,54 @@ def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, na
             f"{row['ci_high']:.2f}) from {row['effective']:,.0f} looks at it"
         )
 
-    named.name("feedback", losing & _at(pairs, opposed, keys, size), evidence)
+    named.name("feedback", losing & _among(found, opposed, *_PAIR), evidence)
 
 
-def _by_raters(
-    found: Roads, rows: pl.DataFrame, pairs: pl.DataFrame, losing: Mask, named: Named
-) -> pl.DataFrame:
+def _by_raters(found: Roads, rows: pl.DataFrame, losing: Mask, named: Named) -> pl.DataFrame:
     """Doubts by single judgments; returns the pairs that an adjudication settled."""
-    size = len(losing)
     # An explanation may follow: ``query_unclear: which jaguar?``
     reason = pl.col("reason").str.split(":").list.first()
     marked = rows.filter(pl.col("state") == "cannot_judge", reason == UNCLEAR)
     unclear = marked.select("query_id").unique()
     named.name(
         "unknowable_intent",
-        losing & _at(pairs, unclear, ["query_id"], size),
-        lambda _at: "a rater marked the query as unclear",
+        losing & _among(found, unclear, "query_id"),
+        "a rater marked the query as unclear",
     )
     graded = rows.filter(pl.col("state") == "graded").with_columns(
         relevant=pl.col("grade") >= found.rel, settled=pl.col("kind") == "adjudication"
     )
-    split = graded.group_by("query_id", "doc_id", "settled").agg(
+    split = graded.group_by(*_PAIR, "settled").agg(
         split=pl.col("relevant").n_unique() > 1, raters=pl.col("rater").n_unique()
     )
     after = split.filter("split", "settled")
-    settled = split.filter("settled").select("query_id", "doc_id")
-    before = split.filter(pl.col("split"), ~pl.col("settled")).join(
-        settled, on=["query_id", "doc_id"], how="anti"
-    )
+    settled = split.filter("settled").select(_PAIR)
+    before = split.filter(pl.col("split"), ~pl.col("settled")).join(settled, on=_PAIR, how="anti")
     named.name(
         "unclear_policy",
-        losing & _at(pairs, after, ["query_id", "doc_id"], size),
-        lambda _at: "adjudications of the pair are on both sides of relevant",
+        losing & _among(found, after, *_PAIR),
+        "adjudications of the pair are on both sides of relevant",
     )
     named.name(
         "feedback",
-        losing & _at(pairs, before, ["query_id", "doc_id"], size),
-        lambda _at: "raters are on both sides of relevant, without an adjudication",
+        losing & _among(found, before, *_PAIR),
+        "raters are on both sides of relevant, without an adjudication",
     )
     return settled
 
 
-def _content(
-    found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, named: Named
-) -> None:
+def _content(found: Roads, known: Evidence, losing: Mask, named: Named) -> None:
     """Modes 4 and 5: the index lacks the document, or has an old copy."""
     seen = found.held.any(axis=0) | (found.below > 0)
     if known.index is not None:
         there = found.doc_id.is_in(list(known.index)).to_numpy()
-        named.name("missing_content", losing & ~there & ~seen, lambda _at: "it is not in the index")
+        named.name("missing_content", losing & ~there & ~seen, "it is not in the index")
     if known.documents is not None and {_UPDATED, _SOURCE} <= set(known.documents.frame.columns):
         stale = known.documents.frame.filter(pl.col(_UPDATED) < pl.col(_SOURCE))
         times = {row[0]: row[1:] for row in stale.select("doc_id", _UPDATED, _SOURCE).iter_rows()}
         named.name(
             "stale_content",
-            losing & _at(pairs, stale, ["doc_id"], len(losing)),
+            losing & _among(found, stale, "doc_id"),
             lambda at: (
                 f"the index has it as of {times[found.doc_id[at]][0]}, "
                 f"the source changed on {times[found.doc_id[at]][1]}"
@@ -329,17 +318,16 @@ def _candidates(found: Roads, known: Evidence, traced: Mask, named: Named) -> No
     named.name(
         "candidate",
         never & (found.lost_at == -2),
-        lambda _at: f"in no retriever's list ({depths}){unchecked}",
-        lambda _at: where,
+        f"in no retriever's list ({depths}){unchecked}",
+        where,
     )
     for at, stage in enumerate(found.stages[:-1]):
         if stage.kind == "filter":
-            name = stage.name
             named.name(
                 "candidate",
                 traced & (found.lost_at == at),
-                lambda _at, name=name: f"{name} removed it",  # type: ignore[misc]
-                lambda _at, name=name: name,  # type: ignore[misc]
+                f"{stage.name} removed it",
+                stage.name,
             )
 
 
@@ -354,7 +342,7 @@ def _intents(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
                 lambda d, at=at, name=stage.name: (  # type: ignore[misc]
                     f"{name} has it at rank {found.rank[at, d]}; what is served does not use it"
                 ),
-                lambda _d, name=stage.name: name,  # type: ignore[misc]
+                stage.name,
             )
     if known.qrels is None or known.qrels.subtopics is None:
         return
@@ -362,27 +350,13 @@ def _intents(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
     relevant = known.qrels.subtopics.filter(pl.col("grade") > 0)
     for query, doc, subtopic in relevant.select("query_id", "doc_id", "subtopic").iter_rows():
         of.setdefault((query, doc), set()).add(subtopic)
-    above = _above(found)
     holds = np.zeros(len(traced), np.bool_)
     for at in np.flatnonzero(traced & (named.mode < 0)).tolist():
         query = found.query_ids[int(found.query[at])]
         own = of.get((query, found.doc_id[at]), set())
-        others = [of.get((query, doc)) for doc in above(at)]
+        others = [of.get((query, doc)) for doc in found.above(at)]
         holds[at] = bool(own and others) and all(each and not each & own for each in others)
-    named.name("intent", holds, lambda _at: "what is above it is relevant to other subtopics")
-
-
-def _above(found: Roads) -> Callable[[int], list[str]]:
-    """From a document to those served above it."""
-    top = found.run.frame().filter(pl.col("rank") <= found.k)
-    lists = dict(top.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-
-    def above(at: int) -> list[str]:
-        served: list[str] = lists.get(found.query_ids[int(found.query[at])], [])
-        rank = int(found.rank[-1, at])
-        return served[: rank - 1] if rank else served
-
-    return above
+    named.name("intent", holds, "what is above it is relevant to other subtopics")
 
 
 def _calibration(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
@@ -399,7 +373,7 @@ def _calibration(found: Roads, known: Evidence, traced: Mask, named: Named) -> N
             f"aligned scores rank it {ranks[at]}; over all queries they give {gain:+.3f} "
             f"DCG@{found.k}"
         ),
-        lambda _at: stage.name,
+        stage.name,
     )
 
 
@@ -423,10 +397,10 @@ def _freshness(found: Roads, known: Evidence, traced: Mask, named: Named) -> Non
             old.setdefault(doc, set()).add(before)
     if not old:
         return
-    above, displacing = _above(found), {}
+    displacing = {}
     for at in np.flatnonzero(traced & (named.mode < 0)).tolist():
         before = old.get(found.doc_id[at])
-        first = next((doc for doc in above(at) if doc in before), None) if before else None
+        first = next((doc for doc in found.above(at) if doc in before), None) if before else None
         if first is not None:
             displacing[at] = first
     holds = np.zeros(len(traced), np.bool_)
@@ -529,16 +503,14 @@ def summary(found: Roads, named: Named, rows: Sequence[QueryMode]) -> list[ModeR
         is_mode = np.array([row.mode == mode for row in rows], np.float64)
         if not is_mode.any():
             continue
-        span = t_interval(is_mode, weights) if len(rows) >= LEAST else None
-        low = None if span is None or span.low is None else max(0.0, span.low)
-        high = None if span is None or span.high is None else min(1.0, span.high)
+        span = shown(t_interval(is_mode, weights), is_mode, 0.0, 1.0)
         out.append(
             ModeRow(
                 mode,
                 int(is_mode.sum()),
                 mean(is_mode, weights),
-                low,
-                high,
+                span.low,
+                span.high,
                 float(losing[named.mode == number].sum() / total),
             )
         )

@@ -20,11 +20,12 @@ from karat.diagnosis.ages import AGE
 from karat.diagnosis.document_slices import (
     RELEVANT,
     RETURNED,
-    by_relevant,
-    by_returned,
+    by_documents,
     document_attributes,
+    relevant,
+    returned,
 )
-from karat.diagnosis.value_slices import MOST, Slices, labelled, quartiles
+from karat.diagnosis.value_slices import MOST, Slices, labelled, one_value, quartiles
 from karat.errors import UsageError, nearest
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
@@ -204,9 +205,7 @@ class _Asked:
         ids = pl.Series([self.query_ids[index] for index in at], dtype=pl.String)
         mine = pl.DataFrame({"query_id": ids, "query": at})
         column = queries.frame.select("query_id", value=name)
-        held = mine.join(column, on="query_id", how="left", maintain_order="left")
-        if held["value"].dtype.base_type() in (pl.List, pl.Array):
-            held = held.explode("value")
+        held = one_value(mine.join(column, on="query_id", how="left", maintain_order="left"))
         labels = (quartiles if in_quartiles else labelled)(held["value"].alias(name))
         return labels.slices(held["query"].to_numpy(), counted, name)
 
@@ -223,17 +222,15 @@ class _Asked:
             raise self.unknown("documents", bare, held, name)
         if in_quartiles and bare not in held:
             raise self.not_numbers(name)
-        labelling = quartiles if in_quartiles else labelled
         if name.startswith(RETURNED):
-            return by_returned(
-                self.scores, self.documents, bare, self.counted,
-                queries=self.queries, labelling=labelling,
-            )  # fmt: skip
-        if self.qrels is None:
+            pairs, counted = returned(self.scores), self.counted
+        elif self.qrels is None:
             raise UsageError(f"slicing by {name} needs the judgments")
-        return by_relevant(
-            self.scores, self.qrels, self.documents, bare, self.topics,
-            queries=self.queries, labelling=labelling,
+        else:
+            pairs, counted = relevant(self.scores, self.qrels), self.topics
+        return by_documents(
+            pairs, self.documents, name, counted, queries=self.queries, scores=self.scores,
+            labelling=quartiles if in_quartiles else labelled,
         )  # fmt: skip
 
     def not_numbers(self, name: str) -> UsageError:

@@ -140,6 +140,12 @@ def numbers(values: pl.Series) -> pl.Series | None:
     return given.cast(pl.Float64)
 
 
+def one_value(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with one ``value`` each: a row for each item of a list."""
+    is_list = rows["value"].dtype.base_type() in (pl.List, pl.Array)
+    return rows.explode("value") if is_list else rows
+
+
 def banded(number: Ints, counted: Mask, bands: Bands) -> Slices:
     """Queries by a number; those above all bands are in none.
 

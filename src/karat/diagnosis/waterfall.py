@@ -14,7 +14,7 @@ from karat.measures import Measure
 from karat.measures.parameters import Gain, divisor_of, gain_of
 from karat.measures.scores import Rules, score
 from karat.stats.averages import mean
-from karat.stats.intervals import LEAST, Interval, t_interval
+from karat.stats.intervals import Interval, shown, t_interval
 from karat.tables import Qrels, Run
 from karat.tables.diagnosis.results import StageRow
 from karat.tables.diagnosis.traces import Stage, Trace
@@ -81,6 +81,24 @@ class Roads:
         """Indices of the relevant documents of a query, which lie together."""
         first, last = np.searchsorted(self.query, [query, query + 1])
         return np.arange(first, last)
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """``query_id`` and ``doc_id`` of the relevant documents; shape (m,)."""
+        query_id = pl.Series("query_id", self.query_ids, dtype=pl.String).gather(self.query)
+        return pl.DataFrame({"query_id": query_id, "doc_id": self.doc_id})
+
+    @cached_property
+    def served(self) -> dict[str, list[str]]:
+        """Query → the documents that are served for it, in their order."""
+        top = self.run.frame().filter(pl.col("rank") <= self.k)
+        return dict(top.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+
+    def above(self, at: int) -> list[str]:
+        """The documents that are served above a relevant one; all of them if it is not served."""
+        served = self.served.get(self.query_ids[int(self.query[at])], [])
+        rank = int(self.rank[-1, at])
+        return served[: rank - 1] if rank else served
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -309,22 +327,20 @@ def _stage_row(
         ceiling=ceiling,
         latency_us=latency,
         lost_share=share,
-        ci_low=None if span.low is None else max(0.0, span.low),
-        ci_high=None if span.high is None else min(1.0, span.high),
+        ci_low=span.low,
+        ci_high=span.high,
     )
 
 
 def _share(part: Ints, whole: Ints) -> tuple[float | None, Interval]:
     """The share of documents, and its interval over the queries; both by query."""
-    none = Interval(None, None, "too few queries")
     if not len(whole):
-        return None, none
+        return None, Interval(None, None, "no documents")
     counts = np.bincount(whole)
     with_documents = counts > 0
     shares = np.bincount(part, minlength=len(counts))[with_documents] / counts[with_documents]
     weights = counts[with_documents].astype(np.float64)
-    span = t_interval(shares, weights) if len(shares) >= LEAST else none
-    return len(part) / len(whole), span
+    return len(part) / len(whole), shown(t_interval(shares, weights), shares, 0.0, 1.0)
 
 
 def _weights(found: Roads, query_ids: Sequence[str]) -> Floats:
@@ -335,14 +351,8 @@ def _weights(found: Roads, query_ids: Sequence[str]) -> Floats:
 def ideal_run(found: Roads, held: Mask, query_ids: Sequence[str]) -> Run:
     """Some relevant documents in their best order, for each query."""
     at = np.flatnonzero(held)
-    rows = pl.DataFrame(
-        {
-            "query_id": pl.Series(found.query_ids, dtype=pl.String).gather(found.query[at]),
-            "doc_id": found.doc_id.gather(at),
-            "score": found.grade[at],
-        }
-    ).filter(pl.col("query_id").is_in(list(query_ids)))
-    return with_empty(rows, query_ids, "ideal")
+    rows = found.pairs[at].with_columns(score=pl.Series(found.grade[at]))
+    return with_empty(rows.filter(pl.col("query_id").is_in(list(query_ids))), query_ids, "ideal")
 
 
 def with_empty(rows: pl.DataFrame, query_ids: Sequence[str], name: str) -> Run:

@@ -17,7 +17,7 @@ from karat.cli.workspace.workspace import clock, folder, opened, tell
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karat.tables.accounts.people import PersonRow
+    from karat.tables.accounts.people import PersonRow, Role
     from karat.workflows.accounts.accounts import Accounts, Secret
 
 _ROLE = click.Choice(("rater", "engineer", "owner"))
@@ -26,7 +26,7 @@ _URL = options.option(
 )
 
 
-@click.group(epilog=options.examples("karat people invite anna --role owner"))
+@options.group("karat people invite anna --role owner")
 def people() -> None:
     """Manage the accounts of a served workspace.
 
@@ -34,7 +34,7 @@ def people() -> None:
     """
 
 
-@people.command("list", epilog=options.examples("karat people list"))
+@options.command("karat people list", of=people, name="list")
 @folder
 @options.output("table", "json")
 def list_people(start: Path, output: str) -> None:
@@ -43,21 +43,18 @@ def list_people(start: Path, output: str) -> None:
         tell(accounts.all_users(), output, _show)
 
 
-@people.command(epilog=options.examples("karat people invite anna --role rater"))
+@options.command("karat people invite anna --role rater", of=people)
 @click.argument("name")
 @folder
 @options.option("--role", "Role of the account.", "rater", type=_ROLE)
 @_URL
-def invite(name: str, start: Path, role: str, url: str | None) -> None:
+def invite(name: str, start: Path, role: Role, url: str | None) -> None:
     """Print an invitation link to create an account; it works once, for a week."""
-    from karat.tables.accounts.people import ROLES
-
     with _accounts(start) as accounts:
-        known_role = next(known for known in ROLES if known == role)
-        _say(accounts.invite(name, known_role, who()), name, url)
+        _say(accounts.invite(name, role, who()), name, url)
 
 
-@people.command("new-password", epilog=options.examples("karat people new-password anna"))
+@options.command("karat people new-password anna", of=people)
 @click.argument("name")
 @folder
 @_URL
@@ -67,19 +64,17 @@ def new_password(name: str, start: Path, url: str | None) -> None:
         _say(accounts.renew(name, who()), name, url)
 
 
-@people.command("role", epilog=options.examples("karat people role anna engineer"))
+@options.command("karat people role anna engineer", of=people, name="role")
 @click.argument("name")
 @click.argument("role", type=_ROLE)
 @folder
-def set_role(name: str, role: str, start: Path) -> None:
+def set_role(name: str, role: Role, start: Path) -> None:
     """Change the role of an account, whose user then has to sign in again."""
-    from karat.tables.accounts.people import ROLES
-
     with _accounts(start) as accounts:
-        accounts.set_role(name, next(known for known in ROLES if known == role), who())
+        accounts.set_role(name, role, who())
 
 
-@people.command("shut-out", epilog=options.examples("karat people shut-out anna"))
+@options.command("karat people shut-out anna", of=people)
 @click.argument("name")
 @folder
 def shut_out(name: str, start: Path) -> None:
@@ -88,7 +83,7 @@ def shut_out(name: str, start: Path) -> None:
         accounts.disable(name, who())
 
 
-@people.command("let-in", epilog=options.examples("karat people let-in anna"))
+@options.command("karat people let-in anna", of=people)
 @click.argument("name")
 @folder
 def let_in(name: str, start: Path) -> None:

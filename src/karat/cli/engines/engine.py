@@ -9,12 +9,12 @@ import click
 from karat.cli import options
 
 
-@click.group(epilog=options.examples("karat engine list", "karat engine check prod"))
+@options.group("karat engine list", "karat engine check prod")
 def engine() -> None:
     """List and check the search engines declared in karat.toml."""
 
 
-@engine.command("list", epilog=options.examples("karat engine list --format json"))
+@options.command("karat engine list --format json", of=engine, name="list")
 @options.output("table", "json")
 def list_(output: str) -> None:
     """List the declared engines."""
@@ -25,11 +25,10 @@ def list_(output: str) -> None:
     options.print_rows(engines_table(engines), engines_json(engines), output)
 
 
-@engine.command(
-    "check",
-    epilog=options.examples(
-        "karat engine check prod", "karat engine check prod --query 'red shoes' --format json"
-    ),
+@options.command(
+    "karat engine check prod",
+    "karat engine check prod --query 'red shoes' --format json",
+    of=engine,
 )
 @click.argument("name")
 @options.option(
@@ -52,9 +51,7 @@ def check(ctx: click.Context, name: str, text: str | None, output: str) -> None:
     ctx.exit(exit_code(checks))
 
 
-@engine.command(
-    "import", epilog=options.examples("karat engine import quepid-case.json >> karat.toml")
-)
+@options.command("karat engine import quepid-case.json >> karat.toml", of=engine, name="import")
 @click.argument("case", type=click.Path(path_type=Path))
 def import_(case: Path) -> None:
     """Print the engine of a Quepid case as a declaration for karat.toml.

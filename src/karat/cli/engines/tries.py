@@ -106,10 +106,7 @@ def _one(targets: tuple[str, ...], given: dict[str, Any], output: str) -> int:
             strict=True,
             explain=given["explain"],
         )
-    if output == "json":
-        options.print_json(tried)
-    else:
-        show_tried(tried, options.out())
+    options.print_or_show(tried, output, lambda out: show_tried(tried, out))
     return 0 if tried.answered else 4
 
 
@@ -149,10 +146,11 @@ def _all(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
             workspace, variant, person=who(), clock=clock, name=given["name"] or "", progress=True
         )
         results, comparison = numbers_of(workspace, row)
-    if output == "json":
-        options.print_json(try_json(row, results, comparison))
-    else:
-        show_try(row, results, comparison, options.out())
+    options.print_or_show(
+        try_json(row, results, comparison),
+        output,
+        lambda out: show_try(row, results, comparison, out),
+    )
 
 
 def _history(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from karat.tables.experiments.experiment import ExperimentPlan
 
 
-@click.group(
-    epilog=options.examples(
-        "karat experiment analyze events --control a --treatment b",
-        "karat experiment analyze events --plan plan.toml --by class",
-    )
+@options.group(
+    "karat experiment analyze events --control a --treatment b",
+    "karat experiment analyze events --plan plan.toml --by class",
 )
 def experiment() -> None:
     """Is it better for users: experiments whose arms are in the log."""
@@ -60,12 +58,10 @@ def _prepare(settings: dict[str, Any]) -> None:
     settings["rules"] = rules_from(settings["rules"])
 
 
-@experiment.command(
-    "analyze",
-    epilog=options.examples(
-        "karat experiment analyze events --control a --treatment b",
-        "karat experiment analyze log.parquet --plan plan.toml --format json",
-    ),
+@options.command(
+    "karat experiment analyze events --control a --treatment b",
+    "karat experiment analyze log.parquet --plan plan.toml --format json",
+    of=experiment,
 )
 @click.argument("log", type=options.Place())
 @planned
@@ -165,11 +161,10 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
     return workflow.plan_of(ExperimentPlan(asked["control"], asked["treatment"]), changes)
 
 
-@experiment.command(
-    "plan",
-    epilog=options.examples(
-        "karat experiment plan events", "karat experiment plan log.parquet -m SAT -f json"
-    ),
+@options.command(
+    "karat experiment plan events",
+    "karat experiment plan log.parquet -m SAT -f json",
+    of=experiment,
 )
 @click.argument("log", type=options.Place())
 @options.option(
@@ -197,12 +192,10 @@ def plan(log: str | Path, output: str, all_notes: bool, **settings: Any) -> None
     options.emit(shown, plan_experiment(log, **settings), output, all_notes=all_notes)
 
 
-@experiment.command(
-    "interleaving",
-    epilog=options.examples(
-        "karat experiment interleaving events",
-        "karat experiment interleaving log.parquet --credit satisfied -f json",
-    ),
+@options.command(
+    "karat experiment interleaving events",
+    "karat experiment interleaving log.parquet --credit satisfied -f json",
+    of=experiment,
 )
 @click.argument("log", type=options.Place())
 @options.option(

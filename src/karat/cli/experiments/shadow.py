@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from karat.tables import Qrels, Queries
 
 
-@click.group(
-    epilog=options.examples(
-        "karat shadow compare shadow.jsonl",
-        "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
-    )
+@options.group(
+    "karat shadow compare shadow.jsonl",
+    "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
 )
 def shadow() -> None:
     """Is it safe to show: a candidate asked next to the baseline, unseen by users."""
@@ -62,12 +60,10 @@ compared = options.together(
 )
 
 
-@shadow.command(
-    "compare",
-    epilog=options.examples(
-        "karat shadow compare shadow.jsonl --limits limits.toml",
-        "karat shadow compare old.jsonl new.jsonl old-again.jsonl --qrels qrels.txt",
-    ),
+@options.command(
+    "karat shadow compare shadow.jsonl --limits limits.toml",
+    "karat shadow compare old.jsonl new.jsonl old-again.jsonl --qrels qrels.txt",
+    of=shadow,
 )
 @click.argument("files", metavar="LOG | A B [A2]", nargs=-1, required=True)
 @compared
@@ -84,12 +80,10 @@ def compare(
     return _compared(files, output, workspace, settings, queue=queue, all_notes=all_notes)
 
 
-@shadow.command(
-    "run",
-    epilog=options.examples(
-        "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
-        "karat shadow run prod next --log l.jsonl --out s.jsonl --load 10,20,50",
-    ),
+@options.command(
+    "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
+    "karat shadow run prod next --log l.jsonl --out s.jsonl --load 10,20,50",
+    of=shadow,
 )
 @click.argument("baseline")
 @click.argument("candidate")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 
 from karat.cli import options
 from karat.cli.golden import _editions, _exchange, _queries, _queue, _split
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from karat.workflows.golden.status import Status
 
 
-@click.group(epilog=options.examples("karat golden status", "karat golden choose searches.csv"))
+@options.group("karat golden status", "karat golden choose searches.csv")
 def golden() -> None:
     """Build and maintain a golden set: queries, judgments, agreement, editions.
 
@@ -33,7 +32,7 @@ def golden() -> None:
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
-@golden.command(epilog=options.examples("karat golden status"))
+@options.command("karat golden status", of=golden)
 @folder
 @options.output("table", "json")
 def status(start: Path, output: str) -> None:

@@ -27,11 +27,9 @@ _FILES = options.together(
 )
 
 
-@click.group(
-    epilog=options.examples(
-        "karat autojudge run cheap --dry-run",
-        "karat autojudge certify cheap --qrels my-beir-folder",
-    )
+@options.group(
+    "karat autojudge run cheap --dry-run",
+    "karat autojudge certify cheap --qrels my-beir-folder",
 )
 def autojudge() -> None:
     """Grade documents by machine judges, and measure what their grades are worth.
@@ -41,13 +39,11 @@ def autojudge() -> None:
     """
 
 
-@autojudge.command(
-    "run",
-    epilog=options.examples(
-        "karat autojudge run cheap --dry-run",
-        "karat autojudge run cheap pool.csv --budget 2",
-        "karat autojudge run cheap --qrels my-beir-folder -o grades.csv",
-    ),
+@options.command(
+    "karat autojudge run cheap --dry-run",
+    "karat autojudge run cheap pool.csv --budget 2",
+    "karat autojudge run cheap --qrels my-beir-folder -o grades.csv",
+    of=autojudge,
 )
 @click.argument("judge")
 @click.argument("pairs", required=False)
@@ -106,7 +102,7 @@ def run(
     elif batch_out is not None:
         planned = batches.batch_out(config, given.pairs, Path(batch_out), budget=budget)
     if planned is not None:
-        _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
+        options.print_or_show(vars(planned), output, lambda out: report.show_plan(planned, out))
         return 0
     with _ticking(len(given.pairs)) as tick:
         if batch_in:
@@ -124,21 +120,19 @@ def run(
         with opened(Path()) as workspace:
             store_grades(workspace, found)
     count = len({(pair.query_id, pair.doc_id) for pair in given.pairs})
-    _print(
-        output,
+    options.print_or_show(
         report.run_json(found, count),
-        lambda: report.show_run(found, count, options.out(), given.notes),
+        output,
+        lambda out: report.show_run(found, count, out, given.notes),
     )
     return 1 if len(found.judged) < count else 0
 
 
-@autojudge.command(
-    "certify",
-    epilog=options.examples(
-        "karat autojudge certify cheap --by class",
-        "karat autojudge certify cheap --qrels my-beir-folder",
-        "karat autojudge certify cheap --run bm25.trec --run dense.trec",
-    ),
+@options.command(
+    "karat autojudge certify cheap --by class",
+    "karat autojudge certify cheap --qrels my-beir-folder",
+    "karat autojudge certify cheap --run bm25.trec --run dense.trec",
+    of=autojudge,
 )
 @click.argument("judge")
 @_FILES
@@ -192,17 +186,17 @@ def certify(
         raise KaratError("; ".join(found.notes))
     content = report.passport_json(found)
     write_passport(config.root, config.rater, to_json(content))
-    _print(output, content, lambda: report.show_passport(content, options.out(), given.notes))
+    options.print_or_show(
+        content, output, lambda out: report.show_passport(content, out, given.notes)
+    )
     return 0 if found.verdict == "certified" else 1
 
 
-@autojudge.command(
-    "doubts",
-    epilog=options.examples(
-        "karat autojudge doubts cheap --queue",
-        "karat autojudge doubts cheap strict --budget 40 -o chances.csv",
-        "karat autojudge doubts cheap --run bm25.trec --run dense.trec --queue",
-    ),
+@options.command(
+    "karat autojudge doubts cheap --queue",
+    "karat autojudge doubts cheap strict --budget 40 -o chances.csv",
+    "karat autojudge doubts cheap --run bm25.trec --run dense.trec --queue",
+    of=autojudge,
 )
 @click.argument("judges", metavar="JUDGE…", nargs=-1, required=True)
 @options.option("--qrels QRELS", "Without a workspace: judgments by people.")
@@ -261,14 +255,14 @@ def doubts(
             found = doubts_in(workspace, configs, queue=queue, now=clock(), **how)
     if out is not None:
         write_grades(found.chances, out)
-    _print(
-        output,
+    options.print_or_show(
         report.doubts_json(found.pairs, found.queued),
-        lambda: report.show_doubts(found.pairs, found.queued, options.out()),
+        output,
+        lambda out: report.show_doubts(found.pairs, found.queued, out),
     )
 
 
-@autojudge.command("list", epilog=options.examples("karat autojudge list --format json"))
+@options.command("karat autojudge list --format json", of=autojudge, name="list")
 @options.output("table", "json")
 def list_(output: str) -> None:
     """List the declared judges, with their passports and costs."""
@@ -277,10 +271,10 @@ def list_(output: str) -> None:
     from karat.workflows.judging.machine_judges import judge_states
 
     rows = report.judges_rows(judge_states(list(read_judges(Path()).values())))
-    _print(output, rows, lambda: report.show_judges(rows, options.out()))
+    options.print_or_show(rows, output, lambda out: report.show_judges(rows, out))
 
 
-@autojudge.command("show", epilog=options.examples("karat autojudge show cheap"))
+@options.command("karat autojudge show cheap", of=autojudge)
 @click.argument("judge")
 @options.output("table", "json")
 def show(judge: str, output: str) -> None:
@@ -295,14 +289,11 @@ def show(judge: str, output: str) -> None:
         raise UsageError(
             f"{config.rater} has no passport", fix=f"karat autojudge certify {config.name}"
         )
-    _print(output, found, lambda: report.show_passport(found, options.out()))
+    options.print_or_show(found, output, lambda out: report.show_passport(found, out))
 
 
-@autojudge.command(
-    "fake-server",
-    epilog=options.examples(
-        "karat autojudge fake-server --qrels q.txt --confusion m.csv --port 8099"
-    ),
+@options.command(
+    "karat autojudge fake-server --qrels q.txt --confusion m.csv --port 8099", of=autojudge
 )
 @click.option("--qrels", metavar="QRELS", required=True, help="The true grades.")
 @click.option(
@@ -334,13 +325,6 @@ def fake_server(qrels: str, confusion: Path, port: int, seed: int) -> None:
         serve(fake, port, started)
     except KeyboardInterrupt:
         return
-
-
-def _print(output: str, content: Any, show: Callable[[], None]) -> None:
-    if output == "json":
-        options.print_json(content)
-    else:
-        show()
 
 
 @contextmanager

@@ -27,10 +27,8 @@ def measures(name: str | None, task: str | None, output: str) -> None:
 
     if task is not None:
         advice = catalogue.find_task(task)
-        if output == "json":
-            options.print_json(shown.task_as_json(advice))
-        else:
-            shown.show_task(advice, options.out())
+        content = shown.task_as_json(advice)
+        options.print_or_show(content, output, lambda out: shown.show_task(advice, out))
         return
     found = entries() if name is None else [catalogue.find_entry(name)]
     options.emit_entries(shown, found, output, one=name is not None)
