@@ -47,7 +47,7 @@ def examples(*lines: str) -> str:
 def command(
     *lines: str, name: str | None = None, of: click.Group | None = None
 ) -> Callable[[Command], click.Command]:
-    """A command, perhaps of a group, with examples below its help; named as its function by default."""
+    """A command, perhaps of a group, with examples below its help; named as its function is."""
     make = click.command if of is None else of.command
     return make(name, epilog=examples(*lines))
 

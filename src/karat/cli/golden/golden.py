@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 from karat.cli import options
 from karat.cli.golden import _editions, _exchange, _queries, _queue, _split
 from karat.cli.workspace.workspace import clock, folder, opened, tell
