@@ -180,9 +180,15 @@ def environment() -> jinja2.Environment:
         "ago": ago,
         "moment": exact,
         "ms": milliseconds,
+        "capital": _capital,
+        "sentence": lambda text: _capital(text) + ("" if text[-1:] in ".!?" else "."),
     }
     templates_.globals["static"] = static_address
     return templates_
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def templates() -> None:
