@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from karat.experiments._shadow_evidence import EMPTY, OK, Answers, Compared, Evidence, Mask
+from karat.experiments._shadow_evidence import EMPTY, OK, Answers, Evidence, Mask
 from karat.stats.averages import Floats, mean
 from karat.stats.intervals import (
     LEAST,
@@ -69,11 +70,13 @@ def _latencies(evidence: Evidence, latency: list[QuantileChange]) -> Iterator[Sh
     noise = [] if evidence.again is None else latency_changes(evidence, evidence.again)
     for at, (name, change) in enumerate(zip(QUANTILES, latency, strict=True)):
         quiet = noise[at] if noise else None
+        value = change.after - change.before
         of_noise = None if quiet is None else quiet.after - quiet.before
-        span = _NONE if quiet is None else quiet.difference
-        yield _row(
-            name, change.after - change.before, change.difference, of_noise, span,
-            p[at], int(clusters.max()) + 1,
+        beyond = None if of_noise is None else value - of_noise
+        span, noise_span = change.difference, _NONE if quiet is None else quiet.difference
+        yield ShadowDifference(
+            name, value, span.low, span.high, of_noise, noise_span.low, noise_span.high, beyond,
+            p[at], None, None, int(clusters.max()) + 1,
         )  # fmt: skip
 
 
@@ -85,13 +88,11 @@ def _failures(evidence: Evidence) -> Iterator[ShadowDifference]:
         change = evidence.means(after.astype(np.float64) - before, everywhere)
         if not len(change):
             continue
-        noise, span = None, _NONE
+        quiet = None
         if evidence.again is not None and evidence.again.asked.any():
             again = getattr(evidence.again, field).astype(np.float64) - before
-            values = _known(evidence.means(again, evidence.again.asked))
-            noise, span = mean(values), _change_interval(values)
-        p = _sign_p(change)
-        yield _row(what, mean(change), _change_interval(change), noise, span, p, len(change))
+            quiet = _known(evidence.means(again, evidence.again.asked))
+        yield _row(what, change, _change_interval, quiet, _sign_p(change))
 
 
 def _change_interval(values: Floats) -> Interval:
@@ -104,22 +105,25 @@ def _change_interval(values: Floats) -> Interval:
 
 def _zero_results(evidence: Evidence) -> Iterator[ShadowDifference]:
     both = evidence.baseline.answered & evidence.candidate.answered
-    gained, lost = _zeros(evidence, evidence.candidate, both)
+    shares = [_known(each) for each in _zeros(evidence, evidence.candidate, both)]
     again = evidence.again
     all_three = None if again is None else both & again.answered
-    for name, values in (("zero_results_gained", gained), ("zero_results_lost", lost)):
-        held = _known(values)
-        span = share_interval(mean(held), len(held))
-        noise, noise_span, p, beyond = None, _NONE, None, None
+    for at, name in enumerate(("zero_results_gained", "zero_results_lost")):
+        quiet, p, beyond = None, None, None
         if again is not None and all_three is not None and all_three.any():
-            at = 0 if name == "zero_results_gained" else 1
-            quiet = _known(_zeros(evidence, again, all_three)[at])
-            mine = _known(_zeros(evidence, evidence.candidate, all_three)[at])
-            noise, noise_span = mean(quiet), share_interval(mean(quiet), len(quiet))
+            quiet, mine = (
+                _known(_zeros(evidence, side, all_three)[at])
+                for side in (again, evidence.candidate)
+            )
             p, beyond = _sign_p(mine - quiet), mean(mine - quiet)
         elif name == "zero_results_gained":
-            p = _sign_p(held - _known(lost))
-        yield _row(name, mean(held), span, noise, noise_span, p, len(held), beyond)
+            p = _sign_p(shares[0] - shares[1])
+        yield _row(name, shares[at], _share_interval, quiet, p, beyond)
+
+
+def _share_interval(values: Floats) -> Interval:
+    """Interval of the mean of shares, one for each query."""
+    return share_interval(mean(values), len(values))
 
 
 def _zeros(evidence: Evidence, other: Answers, used: Mask) -> tuple[Floats, Floats]:
@@ -136,23 +140,16 @@ def _distances(evidence: Evidence) -> Iterator[ShadowDifference]:
         ("overlap", f"overlap@{k}", 1.0), ("rbo", "rbo", 1.0),
         ("displacement", f"displacement@{k}", float(k)),
     ):  # fmt: skip
-        values = _of(evidence.compared, name)
-        per_query = _known(evidence.means(values, ~np.isnan(values)))
-        span = bounded_interval(per_query, most)
-        noise, noise_span, p, beyond = None, _NONE, None, None
+        values: Floats = getattr(evidence.compared, name)
+        quiet, p, beyond = None, None, None
         if evidence.noise is not None:
-            quiet = _of(evidence.noise, name)
-            used = ~np.isnan(values) & ~np.isnan(quiet)
+            again: Floats = getattr(evidence.noise, name)
+            used = ~np.isnan(values) & ~np.isnan(again)
             if used.any():
-                mine, own = (_known(evidence.means(each, used)) for each in (values, quiet))
-                noise, noise_span = mean(own), bounded_interval(own, most)
-                p, beyond = _randomised_p(mine - own), mean(mine - own)
-        yield _row(what, mean(per_query), span, noise, noise_span, p, len(per_query), beyond)
-
-
-def _of(compared: Compared, name: str) -> Floats:
-    values: Floats = getattr(compared, name)
-    return values
+                mine, quiet = (_known(evidence.means(each, used)) for each in (values, again))
+                p, beyond = _randomised_p(mine - quiet), mean(mine - quiet)
+        per_query = _known(evidence.means(values, ~np.isnan(values)))
+        yield _row(what, per_query, partial(bounded_interval, most=most), quiet, p, beyond)
 
 
 def bounded_interval(values: Floats, most: float) -> Interval:
@@ -186,17 +183,18 @@ def _known(values: Floats) -> Floats:
 
 def _row(
     what: str,
-    value: float,
-    span: Interval,
-    noise: float | None,
-    noise_span: Interval,
+    values: Floats,
+    interval: Callable[[Floats], Interval],
+    quiet: Floats | None,
     p: float | None,
-    n: int,
     beyond: float | None = None,
 ) -> ShadowDifference:
+    """The mean of a value of each query, and that of the baseline's own noise, if it is known."""
+    value, span = mean(values), interval(values)
+    noise, noise_span = (None, _NONE) if quiet is None else (mean(quiet), interval(quiet))
     if noise is not None and beyond is None:
         beyond = value - noise
     ends = noise_span.low, noise_span.high
     return ShadowDifference(
-        what, value, span.low, span.high, noise, *ends, beyond, p, None, None, n
+        what, value, span.low, span.high, noise, *ends, beyond, p, None, None, len(values)
     )

@@ -133,7 +133,9 @@ def analyze(
 def _plan(settings: dict[str, Any]) -> ExperimentPlan:
     """The plan that options and a file make together; options win."""
     from karat.errors import UsageError
+    from karat.formats.own.experiments import read_plan
     from karat.online.rules import duration
+    from karat.tables.experiments.experiment import ExperimentPlan
     from karat.workflows.experiments import analyze as workflow
 
     path = settings.pop("plan")
@@ -149,16 +151,14 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
         "shares": None if shares is None else workflow.read_shares(shares),
     }
     if path is not None:
-        from karat.formats.own.experiments import read_plan
-
-        return workflow.plan_of(read_plan(path), changes)
-    if asked["control"] is None or asked["treatment"] is None:
+        base = read_plan(path)
+    elif asked["control"] is None or asked["treatment"] is None:
         raise UsageError(
             "no arms are named", fix="--control ARM --treatment ARM, or a plan that names them"
         )
-    from karat.tables.experiments.experiment import ExperimentPlan
-
-    return workflow.plan_of(ExperimentPlan(asked["control"], asked["treatment"]), changes)
+    else:
+        base = ExperimentPlan(asked["control"], asked["treatment"])
+    return workflow.plan_of(base, changes)
 
 
 @options.command(

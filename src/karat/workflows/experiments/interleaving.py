@@ -19,7 +19,6 @@ from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.evaluate import event_log
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
-CREDITS: tuple[Credit, ...] = ("click", "satisfied", "purchase")
 _COLUMN = ATTRIBUTE + TEAMS
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -31,33 +32,23 @@ from karat.tables.experiments.shadow import (
 from karat.workflows.offline.compare import compare
 from karat.workflows.workspace.fingerprints import fingerprint
 
-_SHOWN = 20  # changed queries that are listed
-
 
 def compare_shadow(
     files: Sequence[str | Path],
     *,
     k: int = 10,
-    qrels: Qrels | None = None,
     queries: Queries | None = None,
-    by: Sequence[str] = (),
     limits: str | Path | None = None,
-    explained: str = "",
-    judge_next: int = 0,
-    most: int = _SHOWN,
+    **how: Any,
 ) -> ShadowResult:
     """Whether a candidate passes: a shadow log, or runs of baseline, candidate and baseline again.
 
     Args:
         files: One shadow log, or two or three runs.
         k: Depth of the top.
-        qrels: Judgments, for the difference of nDCG and to leave judged documents out.
-        queries: Texts and attributes, to find the ids of a log's queries and to slice.
-        by: Attributes to slice by.
+        queries: As in ``compare_observed``.
         limits: A TOML file with ``[shadow]``; the defaults if None.
-        explained: Why answers differ as much as they do.
-        judge_next: Number of unjudged documents of changed queries to list.
-        most: Number of changed queries to list.
+        how: Other arguments of ``compare_observed``.
 
     Raises:
         UsageError: another number of files, or an unknown attribute.
@@ -66,11 +57,8 @@ def compare_shadow(
     if k < 1:
         raise UsageError(f"k is {k}, not a depth of 1 or more", fix="-k 10")
     observed, runs = _read(files, queries)
-    return compare_observed(
-        observed, runs, k=k, qrels=qrels, queries=queries, by=by,
-        limits=None if limits is None else read_limits(limits), explained=explained,
-        judge_next=judge_next, most=most,
-    )  # fmt: skip
+    read = None if limits is None else read_limits(limits)
+    return compare_observed(observed, runs, k=k, queries=queries, limits=read, **how)
 
 
 def compare_observed(
@@ -84,9 +72,18 @@ def compare_observed(
     limits: ShadowLimits | None = None,
     explained: str = "",
     judge_next: int = 0,
-    most: int = _SHOWN,
+    most: int = 20,
 ) -> ShadowResult:
-    """As ``compare_shadow``, of requests that are in memory; ``runs`` are those of files."""
+    """As ``compare_shadow``, of requests that are in memory; ``runs`` are those of files.
+
+    Args:
+        qrels: Judgments, for the difference of nDCG and to leave judged documents out.
+        queries: Texts and attributes, to find the ids of a log's queries and to slice.
+        by: Attributes to slice by.
+        explained: Why answers differ as much as they do.
+        judge_next: Number of unjudged documents of changed queries to list.
+        most: Number of changed queries to list.
+    """
     observed = _with_ids(observed, queries)
     chosen = ShadowLimits() if limits is None else limits
     judged = () if qrels is None else qrels.rows.select("query_id", "doc_id").iter_rows()

@@ -9,9 +9,9 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -106,33 +106,37 @@ class Shadow:
 
             @functools.wraps(search)
             async def awaited(*arguments: Any, **keywords: Any) -> Any:
-                if not self._chosen():
-                    return await search(*arguments, **keywords)
-                at, began = time.time_ns(), time.perf_counter_ns()
-                try:
-                    value = await search(*arguments, **keywords)
-                except Exception as error:
-                    self._offer(arguments, keywords, at, began, error)
-                    raise
-                self._offer(arguments, keywords, at, began, value)
-                return value
+                with self._recording(arguments, keywords) as recorded:
+                    return recorded(await search(*arguments, **keywords))
 
             return cast("Function", awaited)
 
         @functools.wraps(search)
         def plain(*arguments: Any, **keywords: Any) -> Any:
-            if not self._chosen():
-                return search(*arguments, **keywords)
-            at, began = time.time_ns(), time.perf_counter_ns()
-            try:
-                value = search(*arguments, **keywords)
-            except Exception as error:
-                self._offer(arguments, keywords, at, began, error)
-                raise
-            self._offer(arguments, keywords, at, began, value)
-            return value
+            with self._recording(arguments, keywords) as recorded:
+                return recorded(search(*arguments, **keywords))
 
         return cast("Function", plain)
+
+    @contextmanager
+    def _recording(
+        self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> Iterator[Callable[[Any], Any]]:
+        """Offer the answer of a search, or its error, to the candidate, if it is chosen."""
+        if not self._chosen():
+            yield lambda answer: answer
+            return
+        at, began = time.time_ns(), time.perf_counter_ns()
+
+        def recorded(answer: Any) -> Any:
+            self._offer(arguments, keywords, at, began, answer)
+            return answer
+
+        try:
+            yield recorded
+        except Exception as error:
+            recorded(error)
+            raise
 
     def _chosen(self) -> bool:
         if self._closed or not self._share:

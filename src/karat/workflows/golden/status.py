@@ -12,9 +12,8 @@ from karat.golden.freshness import age_days, stale
 from karat.reports.phrases.numbers import counted
 from karat.store.sql import documents, editions, runs, states
 from karat.tables.golden.agreement import Agreement
-from karat.tables.golden.golden_sets import Edition
 from karat.workflows.golden.agreement import RATERS, Moment, agreement_at, disagreements_at, moment
-from karat.workflows.golden.editions import Standing, changes, standing, standing_in
+from karat.workflows.golden.editions import changes, standing, standing_in
 from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.workspace import Workspace
 
@@ -50,32 +49,19 @@ def status(opened: Workspace, *, now: int) -> Status:
         state = opened.store.url, opened.golden.id, states.state_of(connection, opened.golden.id)
         names = list(dict.fromkeys(r.name for r in runs.runs(connection, opened.golden.id)))
         computed, edition_us = _STATUSES.get(
-            (*state, policy), lambda: _computed(opened, _read(connection, opened))
+            (*state, policy), lambda: _computed(connection, opened)
         )
     days = None if edition_us is None else age_days(min(edition_us, now), now)
     return replace(computed, runs=names, edition_days=days, todo=list(computed.todo))
 
 
-@dataclass(frozen=True)
-class _Read:
-    snapshot: Moment
-    shown: pl.DataFrame
-    newest: Edition | None
-    before: Standing | None
-
-
-def _read(connection: sa.Connection, opened: Workspace) -> _Read:
+def _computed(connection: sa.Connection, opened: Workspace) -> tuple[Status, int | None]:
+    """The status without what depends on time and runs; and when the newest edition was frozen."""
     golden = opened.golden
     snapshot = moment(connection, golden.id)
-    shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
+    hashes = documents.frame(connection, golden.id).select("doc_id", "sha256")
     newest = next(reversed(editions.editions(connection, golden.id)), None)
     before = standing_in(connection, opened, newest.name) if newest else None
-    return _Read(snapshot, shown, newest, before)
-
-
-def _computed(opened: Workspace, read: _Read) -> tuple[Status, int | None]:
-    """The status without what depends on time and runs; and when the newest edition was frozen."""
-    golden, snapshot, newest = opened.golden, read.snapshot, read.newest
     content = standing(snapshot)
     agreement = agreement_at(snapshot, opened.workspace)
     unsettled = _unsettled(snapshot)
@@ -93,12 +79,12 @@ def _computed(opened: Workspace, read: _Read) -> tuple[Status, int | None]:
         disagreements=of_raters,
         contradictions=unsettled.height - of_raters,
         adjudications=int(snapshot.pairs["adjudications_open"].sum()),
-        stale=stale(snapshot.judgments, read.shown).judgments.height,
+        stale=stale(snapshot.judgments, hashes).judgments.height,
         edition=None if newest is None else newest.name,
         edition_days=None,
         todo=[],
     )
-    changed = read.before is None or not changes(read.before, content).same
+    changed = before is None or not changes(before, content).same
     status_now.todo.extend(_todo(status_now, snapshot, changed=changed))
     return status_now, None if newest is None else newest.created_us
 
