@@ -24,8 +24,10 @@ def write_page(
     qrels: str,
     settings: Mapping[str, Any],
     comparison: Comparison | None = None,
+    *,
+    opened: bool = False,
 ) -> None:
-    """Write a result as an HTML report, computed under the same rules."""
+    """Write a result as an HTML report, computed under the same rules, and open it if asked."""
     from karat.workflows.offline.report import titled, write_report
 
     write_report(
@@ -37,6 +39,8 @@ def write_page(
         documents=titled(settings["documents"], qrels),
         comparison=comparison,
     )
+    if opened:
+        show_page(path)
 
 
 def need_report(path: str | None, *, opened: bool, by: str = "--report report.html") -> None:

@@ -65,9 +65,6 @@ def autojudge() -> None:
 def run(
     judge: str,
     pairs: str | None,
-    qrels: str | None,
-    queries: str | None,
-    documents: str | None,
     dry_run: bool,
     budget: float | None,
     patient: bool,
@@ -75,6 +72,7 @@ def run(
     batch_out: str | None,
     batch_in: tuple[str, ...],
     output: str,
+    **files: str | None,
 ) -> int:
     """Grade pairs of queries and documents by a machine judge.
 
@@ -95,7 +93,7 @@ def run(
     config = read_judge(judge, Path())
     if out is not None:
         check_name(out)
-    given, store = _given(pairs, qrels, queries, documents)
+    given, store = _given(pairs, **files)
     planned = None
     if dry_run:
         planned = plan(config, given.pairs)
@@ -149,15 +147,13 @@ def run(
 @options.output("table", "json")
 def certify(
     judge: str,
-    qrels: str | None,
-    queries: str | None,
-    documents: str | None,
     pairs: int,
     tests: int,
     by: str | None,
     runs: tuple[str, ...],
     measure: str,
     output: str,
+    **files: str | None,
 ) -> int:
     """Measure a machine judge against people's grades, and write its passport.
 
@@ -177,7 +173,7 @@ def certify(
 
     config = read_judge(judge, Path())
     read = [read_run(run) for run in runs]
-    given, _ = _given(None, qrels, queries, documents, by=by)
+    given, _ = _given(None, by=by, **files)
     with _ticking(min(pairs, len(given.pairs)) + 5 * tests) as tick:
         found = judging.certify(
             config, given, pairs=pairs, tests=tests, runs=read, measure=measure, tick=tick
@@ -343,10 +339,10 @@ def _ticking(total: int) -> Iterator[Callable[[int, int], None]]:
 
 def _given(
     pairs: str | None,
+    *,
     qrels: str | None,
     queries: str | None,
     documents: str | None,
-    *,
     by: str | None = None,
 ) -> tuple[ToJudge, bool]:
     """What is to be judged, and whether it is that of the workspace."""

@@ -11,7 +11,7 @@ import click
 
 from karat.cli import options
 from karat.cli.offline import inputs
-from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.pages import need_report, write_page
 from karat.errors import UsageError
 
 CANNOT_TELL = 3
@@ -172,9 +172,7 @@ def compare(
 
         write_plot(plot, found)
     if report is not None:
-        write_page(report, found, runs, judgments, qrels, settings)
-        if open_page:
-            show_page(report)
+        write_page(report, found, runs, judgments, qrels, settings, opened=open_page)
     if certificate is None:
         return 0
     from karat.workflows.release.certify import certify

@@ -10,7 +10,7 @@ import click
 
 from karat.cli import options
 from karat.cli.offline import inputs
-from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.pages import need_report, write_page
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -170,9 +170,7 @@ def evaluate(
 
         write_plot(plot, results)
     if report is not None:
-        write_page(report, results, read, judgments, qrels, settings)
-        if open_page:
-            show_page(report)
+        write_page(report, results, read, judgments, qrels, settings, opened=open_page)
 
 
 def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:

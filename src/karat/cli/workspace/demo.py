@@ -18,6 +18,8 @@ from karat.cli.workspace.workspace import clock, need_store
 from karat.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
 
     from karat.demo.build import Demo
@@ -194,24 +196,23 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
         soft_wrap=True,
         highlight=False,
     )
+
+    def show(title: str, sentences: Iterable[str]) -> None:
+        screen.print()
+        show_paragraphs(title, sentences, screen)
+
     print("· Simulating five weeks of users", file=sys.stderr)
     log = keep_traffic(made, now=clock())
-    screen.print()
-    show_paragraphs("Simulated users", paragraphs(log, now=clock()), screen)
+    show("Simulated users", paragraphs(log, now=clock()))
     experiments.keep_experiments(made, log)
-    screen.print()
-    show_paragraphs("Their experiments", experiments.paragraphs(made, log), screen)
-    screen.print()
-    show_paragraphs("Grades from their clicks", keep_clicks(made, log, now=clock()), screen)
+    show("Their experiments", experiments.paragraphs(made, log))
+    show("Grades from their clicks", keep_clicks(made, log, now=clock()))
     print("· A fake machine judge grades the golden set", file=sys.stderr)
     judged = keep_judge(made, now=clock())
-    screen.print()
-    title = "A fake machine judge, made for the demonstration"
-    show_paragraphs(title, of_judge(judged, found), screen)
+    show("A fake machine judge, made for the demonstration", of_judge(judged, found))
     print("· Three releases, day by day", file=sys.stderr)
     releases.keep_releases(made, log)
-    screen.print()
-    show_paragraphs("Releases", releases.paragraphs(made, clock()), screen)
+    show("Releases", releases.paragraphs(made, clock()))
     try:
         need_web()
     except MissingExtra:
