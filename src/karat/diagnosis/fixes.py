@@ -63,8 +63,7 @@ def fixes(
         alignment: Of the scores of the last fusion, if it can be computed.
     """
     notes: list[str] = []
-    by_id = dict(zip(found.query_ids, found.weights.tolist(), strict=True))
-    weights = np.array([by_id[query] for query in query_ids])
+    weights = found.weights_of(query_ids)
     out = []
     changes = [*_changes(found, qrels, measure, query_ids, notes), *_aligned(found, alignment)]
     for change in changes:

@@ -306,11 +306,10 @@ def _failed(found: Roads) -> dict[int, tuple[str, str]]:
 
 def _candidates(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
     """Mode 6: in no retriever's output, or removed by a filter."""
-    anywhere = np.zeros(len(traced), np.bool_)
-    for stage in found.stages[:-1]:
-        if stage.kind == "retrieve":
-            anywhere |= found.held[found.place[stage.name]]
     sources = [stage for stage in found.stages[:-1] if stage.kind == "retrieve"]
+    anywhere = np.zeros(len(traced), np.bool_)
+    for stage in sources:
+        anywhere |= found.held[found.place[stage.name]]
     depths = ", ".join(f"{stage.name} to {stage.depth:,}" for stage in sources)
     unchecked = "; index not checked" if known.index is None else ", and the index has it"
     never = traced & ~anywhere & ~found.held[-1]
@@ -492,10 +491,10 @@ def summary(found: Roads, named: Named, rows: Sequence[QueryMode]) -> list[ModeR
     """The share of each mode among the failing queries, the most frequent first."""
     if not rows:
         return []
-    at = found.number
+    query_ids = [row.query_id for row in rows]
     failing = np.zeros(len(found.query_ids), np.bool_)
-    failing[[at[row.query_id] for row in rows]] = True
-    weights = np.array([found.weights[at[row.query_id]] for row in rows])
+    failing[[found.number[query] for query in query_ids]] = True
+    weights = found.weights_of(query_ids)
     losing = np.where(failing[found.query], np.maximum(found.loss, 0.0), 0.0)
     total = losing.sum() or 1.0
     out = []

@@ -105,6 +105,10 @@ class Roads:
         """Query → its index."""
         return {query_id: at for at, query_id in enumerate(self.query_ids)}
 
+    def weights_of(self, query_ids: Sequence[str]) -> Floats:
+        """The weight of each of some queries."""
+        return np.array([self.weights[self.number[query]] for query in query_ids])
+
     @cached_property
     def held(self) -> Mask:
         """Whether each stage returned each document; shape (s + 1, m)."""
@@ -274,7 +278,7 @@ def waterfalls(
 
     def rows(documents: Mask, query_ids: Collection[str] | None) -> list[StageRow]:
         own = [query_ids is None or query in query_ids for query in asked]
-        weights = _weights(found, asked)[own]
+        weights = found.weights_of(asked)[own]
         timed = answers
         if query_ids is not None:
             timed = answers.filter(pl.col("query_id").is_in(list(query_ids)))
@@ -341,11 +345,6 @@ def _share(part: Ints, whole: Ints) -> tuple[float | None, Interval]:
     shares = np.bincount(part, minlength=len(counts))[with_documents] / counts[with_documents]
     weights = counts[with_documents].astype(np.float64)
     return len(part) / len(whole), shown(t_interval(shares, weights), shares, 0.0, 1.0)
-
-
-def _weights(found: Roads, query_ids: Sequence[str]) -> Floats:
-    by_query = dict(zip(found.query_ids, found.weights.tolist(), strict=True))
-    return np.array([by_query[query] for query in query_ids])
 
 
 def ideal_run(found: Roads, held: Mask, query_ids: Sequence[str]) -> Run:

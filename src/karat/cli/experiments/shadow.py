@@ -67,17 +67,14 @@ compared = options.together(
 )
 @click.argument("files", metavar="LOG | A B [A2]", nargs=-1, required=True)
 @compared
-def compare(
-    files: tuple[str, ...], output: str, all_notes: bool, workspace: str | None, queue: bool,
-    **settings: Any,
-) -> int:  # fmt: skip
+def compare(files: tuple[str, ...], **how: Any) -> int:
     """Compare two sides' answers to the same requests: failures, latency, results, and a verdict.
 
     LOG is a shadow log, of karat shadow run or of karat.Shadow in your service. Or name runs of the
     baseline, of the candidate and, to know its noise, of the baseline again. Exit codes: 0 pass ·
     1 fail · 3 cannot tell.
     """
-    return _compared(files, output, workspace, settings, queue=queue, all_notes=all_notes)
+    return _compared(files, **how)
 
 
 @options.command(
@@ -112,10 +109,7 @@ def compare(
 )
 @options.option("--seed", "Random seed of the order of sides.", 0, type=click.IntRange(min=0))
 @compared
-def run(
-    baseline: str, candidate: str, output: str, all_notes: bool, workspace: str | None,
-    queue: bool, **settings: Any,
-) -> int:  # fmt: skip
+def run(baseline: str, candidate: str, **settings: Any) -> int:
     """Replay a query log against two engines, and compare their answers.
 
     BASELINE and CANDIDATE are declared in karat.toml ([engine.NAME]). Each request is sent at its
@@ -125,15 +119,15 @@ def run(
     from karat.formats.own.engines import read_engine
     from karat.workflows.experiments.replay import Pace, replay, replayed_note
 
-    keys = ("k", "qrels", "queries", "by", "limits", "explained", "judge_next")
-    how = {key: settings.pop(key) for key in keys}
     out, log = settings.pop("out"), settings.pop("log")
     names = ("speed", "rate", "seconds", "warm_up")
     pace = Pace(load=_levels(settings.pop("load")), **{key: settings.pop(key) for key in names})
     configs = [read_engine(name, Path()) for name in (baseline, candidate)]
-    found = replay(configs, log, out, pace, shown=True, **settings)
+    asked = ("again", "depth", "timeout", "limit", "workers", "seed")
+    how = {key: settings.pop(key) for key in asked}
+    found = replay(configs, log, out, pace, shown=True, **how)
     print(f"karat: {replayed_note(found)}", file=sys.stderr)
-    return _compared((out,), output, workspace, how, queue=queue, all_notes=all_notes)
+    return _compared((out,), **settings)
 
 
 def _levels(text: str | None) -> tuple[float, ...]:
@@ -147,26 +141,28 @@ def _levels(text: str | None) -> tuple[float, ...]:
 
 def _compared(
     files: tuple[str, ...],
-    output: str,
-    workspace: str | None,
-    settings: dict[str, Any],
     *,
+    qrels: str | None,
+    queries: str | None,
+    explained: str | None,
+    workspace: str | None,
     queue: bool,
+    output: str,
     all_notes: bool,
+    **how: Any,
 ) -> int:
     from karat.cli.workspace.workspace import enqueue
     from karat.reports.experiments import shadow as shown
     from karat.workflows.experiments.shadow import compare_shadow, to_judge
 
-    if queue and (workspace is None or not settings["judge_next"]):
+    if queue and (workspace is None or not how["judge_next"]):
         raise UsageError(
             "--queue needs a workspace and documents to judge", fix="-w DIR --judge-next 20"
         )
-    qrels, queries = _known(settings.pop("qrels"), settings.pop("queries"), workspace)
-    settings["explained"] = settings["explained"] or ""
-    found = compare_shadow(files, qrels=qrels, queries=queries, **settings)
+    judged, known = _known(qrels, queries, workspace)
+    found = compare_shadow(files, qrels=judged, queries=known, explained=explained or "", **how)
     if queue and workspace is not None:
-        enqueue(workspace, to_judge(found, queries), "to judge")
+        enqueue(workspace, to_judge(found, known), "to judge")
     options.emit(shown, found, output, all_notes=all_notes)
     return found.exit_code
 

@@ -177,11 +177,9 @@ def export_golden_set(
     path: str,
     start: Path,
     name: str | None,
-    edition: str | None,
-    each_rater: bool,
     runs: tuple[str, ...],
-    force: bool,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Export the golden set, an edition or stored runs: to evaluate with, or for another tool."""
     if as_json and path == "-":
@@ -194,9 +192,7 @@ def export_golden_set(
 
     name = name or named_format(path, runs)
     with opened(start) as found:
-        exchange = given(
-            found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force
-        )
+        exchange = given(found, path, name, runs=runs, **how)
     if as_json:
         _print({"file": path, "format": exchange.format, **_sentences(exchange)})
     else:

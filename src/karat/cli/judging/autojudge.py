@@ -209,12 +209,11 @@ def certify(
 def doubts(
     judges: tuple[str, ...],
     qrels: str | None,
-    budget: int,
     runs: tuple[str, ...],
-    measure: str,
     queue: bool,
     out: str | None,
     output: str,
+    **how: Any,
 ) -> None:
     """List the pairs that people should look at next to what machine judges graded.
 
@@ -233,11 +232,7 @@ def doubts(
     if out is not None:
         check_name(out)
     configs = [read_judge(judge, Path()) for judge in dict.fromkeys(judges)]
-    how: dict[str, Any] = {
-        "budget": budget,
-        "runs": [formats.read_run(run) for run in runs],
-        "measure": measure,
-    }
+    how["runs"] = [formats.read_run(run) for run in runs]
     if qrels is not None:
         if queue:
             raise UsageError("--queue needs a workspace, and --qrels is without one")

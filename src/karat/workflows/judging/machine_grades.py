@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import polars as pl
@@ -80,9 +80,7 @@ def doubts_in(
     found = doubts(judges, people, salt=golden.salt, queries=asked, **how)
     if not queue:
         return found
-    names = ("query_id", "doc_id", "chosen_by", "chance")
-    columns = {name: [getattr(row, name) for row in found.pairs] for name in names}
-    frame = pl.DataFrame(columns, schema_overrides={"chance": pl.Float64})
+    frame = _frame(found).select("query_id", "doc_id", "chosen_by", "chance")
     again = pl.col("chosen_by") == PEOPLE
     added = 0
     with opened.store.begin() as connection:
@@ -119,20 +117,22 @@ def doubts_stored(
 
 def doubts_listed(opened: Workspace, found: Doubts) -> pl.DataFrame:
     """The pairs with the ``text`` of the query and the ``title`` of the document, for a list."""
-    names = [each.name for each in fields(Doubt)]
-    columns = {name: [getattr(row, name) for row in found.pairs] for name in names}
-    numbers = dict.fromkeys(("machine", "people", "chance"), pl.Float64)
-    schema = dict.fromkeys(names, pl.String) | numbers
+    frame = _frame(found)
     with opened.store.read() as connection:
         texts = queries.frame(connection, opened.golden.id).select("query_id", "text")
-        ids = set(columns["doc_id"])
+        ids = set(frame["doc_id"])
         titles = browsing.documents(connection, opened.golden.id, "title", doc_ids=ids)
-    frame = pl.DataFrame(columns, schema=schema)
     for on, more in (("query_id", texts), ("doc_id", titles)):
         frame = frame.join(more, on=on, how="left", maintain_order="left")
     return frame.with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
+
+
+def _frame(found: Doubts) -> pl.DataFrame:
+    numbers = dict.fromkeys(("machine", "people", "chance"), pl.Float64)
+    schema = dict.fromkeys((each.name for each in fields(Doubt)), pl.String) | numbers
+    return pl.DataFrame([asdict(row) for row in found.pairs], schema=schema)
 
 
 def judges_in(opened: Workspace, *, now: int) -> list[JudgeState]:
