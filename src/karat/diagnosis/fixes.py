@@ -134,8 +134,7 @@ def _deeper(
     depths = [depth for depth in (taken, stage.depth) if taken <= depth < deepest]
     made = next((depth for depth in depths if _is_made(found, stage, inputs, depth)), None)
     if made is not None:
-        rows = _rows(_by_rank(found, inputs, 2 * made, query_ids))
-        run = with_empty(rows, query_ids, SERVED)
+        run = _served(_by_rank(found, inputs, 2 * made, query_ids), query_ids)
         yield Change(stage.name, f"depth {made:,} → {2 * made:,}", run, bound=False)
         return
     ranks = np.array([found.rank[found.place[name]] for name in inputs])
@@ -210,8 +209,10 @@ def _by_rank(
     )
 
 
-def _rows(ranked: pl.DataFrame) -> pl.DataFrame:
-    return ranked.select("query_id", "doc_id", score=-pl.col("rank").cast(pl.Float64))
+def _served(ranked: pl.DataFrame, query_ids: Sequence[str]) -> Run:
+    """The run of some lists, by ``query_id``, ``doc_id`` and ``rank``."""
+    rows = ranked.select("query_id", "doc_id", score=-pl.col("rank").cast(pl.Float64))
+    return with_empty(rows, query_ids, SERVED)
 
 
 def _fused(
@@ -231,7 +232,7 @@ def _fused(
     yield Change(
         stage.name,
         f"by rank (reciprocal rank fusion, k={_RRF})",
-        with_empty(_rows(_by_rank(found, inputs, None, query_ids)), query_ids, SERVED),
+        _served(_by_rank(found, inputs, None, query_ids), query_ids),
         bound=False,
     )
     if len(query_ids) * len(inputs) > _MOST_TUNED:
@@ -261,7 +262,7 @@ def _fused(
 def _aligned(found: Roads, alignment: Alignment | None) -> Iterator[Change]:
     """Probabilities instead of scores, if nothing ranks after the fusion."""
     if alignment is not None and found.stages[-1].parents == (alignment.stage.name,):
-        run = with_empty(_rows(alignment.top), found.trace.query_ids, SERVED)
+        run = _served(alignment.top, found.trace.query_ids)
         yield Change(alignment.stage.name, "aligned scores (cross-fitted)", run, bound=False)
 
 
@@ -281,17 +282,17 @@ def _merged(found: Roads, new: Mask, query_ids: Sequence[str]) -> Run:
         )
         if there
     }
-    merged: list[tuple[str, str, float]] = []
+    merged: list[tuple[str, str, int]] = []
     for index, extra in chosen.items():
         query = found.query_ids[index]
         old = [(gain.get((index, doc), 0.0), doc) for doc in found.served.get(query, [])]
         best = best_merge(old, sorted(extra, reverse=True)[: found.k], found.k)
-        merged += [(query, doc_id, -float(rank)) for rank, doc_id in enumerate(best, 1)]
+        merged += [(query, doc_id, rank) for rank, doc_id in enumerate(best, 1)]
     others = ~pl.col("query_id").is_in([found.query_ids[each] for each in chosen])
     same = found.run.frame().filter(pl.col("rank") <= found.k, others)
-    schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
-    rows = pl.concat([_rows(same), pl.DataFrame(merged, schema=schema, orient="row")])
-    return with_empty(rows.filter(pl.col("query_id").is_in(list(query_ids))), query_ids, SERVED)
+    same = same.select("query_id", "doc_id", "rank")
+    lists = pl.concat([same, pl.DataFrame(merged, schema=same.schema, orient="row")])
+    return _served(lists.filter(pl.col("query_id").is_in(list(query_ids))), query_ids)
 
 
 def best_merge(

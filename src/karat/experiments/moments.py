@@ -138,20 +138,16 @@ def reduced(
     kept = facts if before else after(facts)
     rows = moments.rows(kept, metrics, [*columns, ARM, _POST])
     now = nw.col(_POST) == 1
+    periods = {"": now, "_before": ~now} if before else {"": now}
     by_user: dict[str, nw.Expr] = {}
     for number, metric in enumerate(metrics):
         ratio = metric.compute
         assert isinstance(ratio, Ratio)
         for name, source in (("above", f"value{number}"), ("below", f"d{number}")):
-            values = nw.col(source)
-            for suffix, of in (("", now), ("_before", ~now)):
-                if suffix and not before:
-                    continue
-                kept_values = nw.when(of).then(values).otherwise(nw.lit(0.0))
-                whole = name == "below" and ratio.denominator is None
-                by_user[f"{name}{suffix}{number}"] = (
-                    kept_values.max() if whole else kept_values.sum()
-                )
+            whole = name == "below" and ratio.denominator is None
+            for suffix, of in periods.items():
+                values = nw.when(of).then(nw.col(source)).otherwise(nw.lit(0.0))
+                by_user[f"{name}{suffix}{number}"] = values.max() if whole else values.sum()
     users = rows.group_by(USER, ARM, *columns).agg(**by_user)
     capped = {
         f"above{number}": nw.when(nw.col(f"above{number}") > caps[metric.name])

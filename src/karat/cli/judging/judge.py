@@ -87,14 +87,12 @@ class _Desk:
         since = time.monotonic()
         for key, words in self.typed:
             try:
-                if key in self.keys:
+                if key in self.keys or key == "u":
                     seconds = round(time.monotonic() - since, 3)
-                    self.judging.submit(card, self.keys[key], words or self.reason, seconds=seconds)
-                    return self._next(key)
-                if key == "u":
-                    seconds = round(time.monotonic() - since, 3)
-                    self.judging.submit(card, None, self._why(words), seconds=seconds)
-                    return self._next("cannot judge")
+                    grade = self.keys.get(key)
+                    reason = self._why(words) if grade is None else words or self.reason
+                    self.judging.submit(card, grade, reason, seconds=seconds)
+                    return self._next("cannot judge" if grade is None else key)
                 if key == "l":
                     self.judging.later(card.claim.slot_id)
                     return self._next("later")
