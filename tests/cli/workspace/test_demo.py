@@ -19,19 +19,7 @@ from karat.workflows.offline import report, run_health
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current folder with a module in it, and a library of two documents."""
-    pages = {
-        "doc_id": ["json.dumps", "functools.lru_cache"],
-        "title": ["json.dumps(obj)", "functools.lru_cache()"],
-        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
-        "kind": ["function"] * 2,
-        "module": ["json", "functools"],
-    }
-    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
-    # Fewer users than tests/net has, and no search for other spellings of what is not in two pages
-    for name, value in {"DAYS": 8, "USERS": 50, "SESSIONS": 20.0}.items():
-        monkeypatch.setattr(traffic, name, value)
-    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)
+    """A current folder with a module in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -43,6 +31,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    return lengths(texts)[1:]\n"
     )
     return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library of two documents, and few users: too few for grades from clicks."""
+    pages = {
+        "doc_id": ["json.dumps", "functools.lru_cache"],
+        "title": ["json.dumps(obj)", "functools.lru_cache()"],
+        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
+        "kind": ["function"] * 2,
+        "module": ["json", "functools"],
+    }
+    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
+    for name, value in {"DAYS": 8, "USERS": 50, "SESSIONS": 20.0}.items():
+        monkeypatch.setattr(traffic, name, value)
+    # No search for other spellings of what is not in two pages
+    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)
 
 
 def typed(
@@ -83,7 +88,9 @@ def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
     assert "history.jsonl has the history of search, step by step" in out
     assert "serve -w karat-demo" in out
     assert "Why queries of hybrid fail" in out
-    assert re.search(r"http://127.0.0.1:8000/runs/3/diagnosis/q\d+\?stage=\S+hybrid\n", out)
+    assert re.search(
+        r"http://127.0.0.1:8000/runs/3/diagnosis/q\d+\?stage=\S+hybrid&baseline=1\n", out
+    )
     for name in ("bm25", "semantic", "hybrid"):
         assert f" {name} " in out
         assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
@@ -94,7 +101,7 @@ def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
 
 
 @pytest.mark.deep
-@pytest.mark.usefixtures("only_runs")
+@pytest.mark.usefixtures("small", "only_runs")
 def test_it_serves_where_it_is_asked_to(
     folder: Path,
     told: list[tuple[Serving, bool]],
@@ -124,6 +131,7 @@ def test_it_serves_where_it_is_asked_to(
 
 
 @pytest.mark.deep
+@pytest.mark.usefixtures("small")
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +143,7 @@ def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     assert not (folder / "karat-demo" / "report.html").exists()
 
 
-@pytest.mark.usefixtures("only_runs")
+@pytest.mark.usefixtures("small", "only_runs")
 def test_a_users_own_function_is_one_argument(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
