@@ -306,9 +306,10 @@ def test_it_serves_and_ends_in_order(workspace: Path, workers: str, how: signal.
 @pytest.mark.deep  # tests/web/release/test_rounds.py, in this process
 @posix
 def test_releases_go_on_while_it_serves(workspace: Path) -> None:
-    with open_workspace(workspace, now=NOW) as opened:
-        begin(opened, now=NOW)
-    with served(workspace, "--workers", "2"), open_workspace(workspace, now=NOW) as opened:
+    now = time.time_ns() // 1_000  # as the server's clock: a step of tomorrow would be refused
+    with open_workspace(workspace, now=now) as opened:
+        begin(opened, now=now)
+    with served(workspace, "--workers", "2"), open_workspace(workspace, now=now) as opened:
         until = time.monotonic() + 60
         while pipeline.state_of(opened, "newer").evidence == {}:
             assert time.monotonic() < until

@@ -33,5 +33,6 @@ def one_round(site: AppState, problems: dict[str, str]) -> None:
         for event in each.events:
             LOG.info("release %s: %s", each.name, sentence_of(event))
         if each.problem and problems.get(each.name) != each.problem:
-            LOG.warning("release %s: the switch is not there: %s", each.name, each.problem)
+            what = "it could not go on" if each.status is None else "the switch is not there"
+            LOG.warning("release %s: %s: %s", each.name, what, each.problem)
         problems[each.name] = each.problem
