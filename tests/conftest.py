@@ -193,6 +193,26 @@ def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path], *, deep
     return made_once("built_demo", build)
 
 
+@pytest.fixture
+def two_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A demo of two documents."""
+    import polars as pl
+
+    from karat.demo import _documents
+    from karat.workflows.offline import run_health
+
+    pages = {
+        "doc_id": ["json.dumps", "functools.lru_cache"],
+        "title": ["json.dumps(obj)", "functools.lru_cache()"],
+        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
+        "kind": ["function"] * 2,
+        "module": ["json", "functools"],
+    }
+    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
+    # No search for other spellings of what is not in two pages, which takes long
+    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)
+
+
 @pytest.fixture(scope="session")
 def field_data() -> Path:
     """Real data of the field, beside the project; the test is skipped where there is none."""

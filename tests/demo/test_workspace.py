@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.demo import _documents
 from karat.demo.build import build
 from karat.demo.workspace import EDITION, keep, keep_comparison
 from karat.formats import read_qrels
@@ -16,23 +15,14 @@ from karat.tables import Pairs
 from karat.workflows.diagnosis.stored_diagnoses import Diagnosing
 from karat.workflows.golden.editions import NOW, content_of
 from karat.workflows.golden.queries import pairs_in
-from karat.workflows.offline import run_health
 from karat.workflows.workspace.run_stages import chosen, with_stages
 from karat.workflows.workspace.workspace import open_workspace
 
 
+@pytest.mark.usefixtures("two_documents")
 def test_it_is_kept_once_and_in_no_store_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pages = {
-        "doc_id": ["json.dumps", "functools.lru_cache"],
-        "title": ["json.dumps(obj)", "functools.lru_cache()"],
-        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
-        "kind": ["function"] * 2,
-        "module": ["json", "functools"],
-    }
-    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
-    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)  # which takes long
     monkeypatch.setenv("KARAT_STORE", f"sqlite:///{tmp_path / 'team.db'}")
     made = build(tmp_path / "demo", lambda _: None)
     graded = read_qrels(made.directory).frame.select("query_id", "doc_id", "grade")

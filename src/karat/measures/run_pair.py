@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,8 +108,7 @@ class Pair:
         shown, queries = self._shown(self._limit(measure)), len(self.query_ids)
         unjudged, shared = np.zeros((2, queries), np.int64), np.zeros(queries, np.int64)
         for block in _blocks(*shown):
-            query, _, row = zip(*(side.places(block) for side in shown), strict=True)
-            number = numbered([side.rows for side in shown], row, query)
+            query, _, _, number = _places(shown, block)
             without = [np.isnan(side.grade[side.within(block)]) for side in shown]
             for at in (0, 1):
                 unjudged[at] += np.bincount(query[at][without[at]], minlength=queries)
@@ -183,11 +182,19 @@ def _blocks(first: _Shown, second: _Shown) -> Iterator[slice]:
             return
 
 
+def _places(sides: tuple[_Shown, _Shown], queries: slice) -> tuple[Sequence[Ints], ...]:
+    """Query, rank, row and number of each document of some queries: a pair of arrays each.
+
+    Documents of equal number are the same.
+    """
+    query, rank, row = zip(*(side.places(queries) for side in sides), strict=True)
+    return query, rank, row, numbered([side.rows for side in sides], row, query)
+
+
 def _united(first: _Shown, second: _Shown, queries: slice) -> tuple[Ints, Ints, Ints, Floats]:
     """The documents of some queries: query, rank in each run and grade, as in a pool."""
     sides = first, second
-    query, rank, row = zip(*(side.places(queries) for side in sides), strict=True)
-    number = numbered([side.rows for side in sides], row, query)
+    query, rank, row, number = _places(sides, queries)
     ranks = np.zeros((2, max(each.max(initial=-1) for each in number) + 1), np.int64)
     for at in (0, 1):
         ranks[at, number[at]] = rank[at]

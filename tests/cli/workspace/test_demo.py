@@ -7,14 +7,13 @@ import re
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from karat.cli.main import main
 from karat.cli.workspace import demo
-from karat.demo import _documents, traffic
+from karat.demo import traffic
 from karat.web.server import Serving
-from karat.workflows.offline import report, run_health
+from karat.workflows.offline import report
 
 
 @pytest.fixture
@@ -34,20 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(two_documents: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library of two documents, and few users: too few for grades from clicks."""
-    pages = {
-        "doc_id": ["json.dumps", "functools.lru_cache"],
-        "title": ["json.dumps(obj)", "functools.lru_cache()"],
-        "text": ["Serialize obj.", "Least-recently-used cache decorator."],
-        "kind": ["function"] * 2,
-        "module": ["json", "functools"],
-    }
-    monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
     for name, value in {"DAYS": 8, "USERS": 50, "SESSIONS": 20.0}.items():
         monkeypatch.setattr(traffic, name, value)
-    # No search for other spellings of what is not in two pages
-    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)
 
 
 def typed(

@@ -35,7 +35,6 @@ from karat.tables.comparison import (
     Comparison,
     Difference,
     NextJudgment,
-    Overlap,
     QueryDifference,
     RankChange,
     Settings,
@@ -150,9 +149,9 @@ def compare(
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     settings = _settings(plan, (test, interval, margin, resamples, seed), all_pairs)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
-    tested, alike = _tested(plan, scored, by, settings, watch)
+    tested, retrieved = _tested(plan, scored, by, settings, watch)
     found = _compared(plan, scored, tested, testing, settings, watch)
-    found = replace(found, overlaps=alike)
+    found = replace(found, **retrieved)
     watch("listing documents", 0, 0)
     found = _with_documents(found, tested, testing, plan, full, review, judge_next)
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
@@ -222,16 +221,25 @@ def _tested(
     by: Sequence[str],
     settings: Settings,
     watch: Watch,
-) -> tuple[list[_Tested], list[Overlap]]:
-    """Each candidate with the baseline, and the overlaps of all pairs of runs, in threads."""
+) -> tuple[list[_Tested], dict[str, Any]]:
+    """Each candidate with the baseline, and what the runs retrieve, computed in threads."""
     for run in plan.runs:
         run.rows = run.rows.rechunk()  # once, not for each pair
     others = watched(watch, "comparing rankings", scored[1:])
-    of_page = plan.qrels, _answered(scored), settings.k, settings.rel
     with ThreadPoolExecutor(1) as pool:
-        alike = pool.submit(overlaps, plan.runs, *of_page)
+        retrieved = pool.submit(_retrieved, plan, _answered(scored), settings)
         tested = list(ahead(lambda other: _Tested.of(plan, scored[0], other, by), others))
-    return tested, alike.result()
+    return tested, retrieved.result()
+
+
+def _retrieved(plan: EvaluationPlan, answered: Sequence[str], settings: Settings) -> dict[str, Any]:
+    """The fields of a comparison that say what its runs retrieve, for queries that all answered."""
+    of_page = plan.qrels, answered, settings.k, settings.rel
+    return {
+        "finds": finds(plan.runs, *of_page),
+        "only_found": only_found(plan.runs, *of_page),
+        "overlaps": overlaps(plan.runs, *of_page),
+    }
 
 
 def _compared(
@@ -242,7 +250,7 @@ def _compared(
     settings: Settings,
     watch: Watch,
 ) -> Comparison:
-    """The comparison, without lists of documents and notes."""
+    """The comparison, without what runs retrieve, lists of documents and notes."""
     first, weighing = scored[0], testing.weighing
     contrasts = [contrast for each in tested for contrast in each.contrasts]
     drawn = {"resamples": testing.resamples, "seed": testing.seed}
@@ -251,7 +259,6 @@ def _compared(
     p_values = None if pairs is None else pairs.against_first(plan.measures)
     rows = testing.decided(testing.measured(contrasts, first.overall), holm, pairs=p_values)
     texts = plan.about.texts() if plan.about else {}
-    of_page = plan.qrels, _answered(scored), settings.k, settings.rel
     ranked = standings(scored, weighing, pairs) if tested[1:] else []
     answers = [list(_answer_changes(first, each.scores)) for each in tested]
     return Comparison(
@@ -270,8 +277,6 @@ def _compared(
             for contrast in each.contrasts
             for row in _queries(contrast, texts, weighing, each.slices[1:])
         ],
-        finds=finds(plan.runs, *of_page),
-        only_found=only_found(plan.runs, *of_page),
         answers=[row for rows in answers for row in rows],
         costs=[
             costs
