@@ -20,7 +20,7 @@ from karat.golden.freshness import Stale
 from karat.golden.planning import Plan
 from karat.golden.sampling import Sample
 from karat.golden.traffic import Cleaned
-from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.numbers import counted, first_of
 from karat.reports.table import DASH, Column, Table, of_texts
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
@@ -116,9 +116,7 @@ def show_pooled(
         highlight=False,
     )
     if lacking:
-        some = ", ".join(lacking[:5])
-        more = f" and {len(lacking) - 5:,} more" if len(lacking) > 5 else ""
-        show_notes([f"no run returned anything for {some}{more}"], out)
+        show_notes([f"no run returned anything for {first_of(lacking, 5)}"], out)
 
 
 def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:

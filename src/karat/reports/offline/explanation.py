@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from karat.reports.phrases.numbers import first_of
 from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
@@ -38,11 +39,8 @@ def show(explanation: Explanation, out: Console, *, all_notes: bool = False) -> 
         out.print(f"{explanation.hidden:,} more documents below add nothing.", style="dim")
     if explanation.missed:
         count = len(explanation.missed)
-        shown = ", ".join(
-            f"{line.doc_id} ({line.grade:g})" for line in explanation.missed[:_MISSED]
-        )
-        more = f" and {count - _MISSED:,} more" if count > _MISSED else ""
-        out.print(plain(f"Relevant and not retrieved ({count:,}): {shown}{more}"))
+        missed = [f"{line.doc_id} ({line.grade:g})" for line in explanation.missed]
+        out.print(plain(f"Relevant and not retrieved ({count:,}): {first_of(missed, _MISSED)}"))
     show_footnotes(explanation.notes, out, every=all_notes)
 
 

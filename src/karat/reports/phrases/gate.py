@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from karat.release.gate import queries_to_decide
-from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.numbers import counted, first_of
 from karat.reports.writers.plain import shortened
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
@@ -175,9 +175,7 @@ def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
         if not row.passes
     ]
     if still:
-        shown = ", ".join(still[:REASONS])
-        more = f" and {len(still) - REASONS:,} more" if len(still) > REASONS else ""
-        yield f"still fails: {shown}{more}" if len(still) == 1 else f"still fail: {shown}{more}"
+        yield f"still fail{'s' * (len(still) == 1)}: {first_of(still, REASONS)}"
 
 
 def asked(row: Regression, longest: int) -> str:

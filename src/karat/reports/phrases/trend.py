@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.reports.phrases.numbers import counted, signed
+from karat.reports.phrases.numbers import counted, first_of, signed
 from karat.tables.release.history import BREAKING
 from karat.tables.release.trend import Loss, Mark, Series, Trend
 
@@ -169,9 +169,8 @@ def troubles(marks: Sequence[Mark]) -> list[str]:
             grouped.setdefault((mark.counts, problem), []).append(mark)
     lines = []
     for (counts, problem), points in grouped.items():
-        where = ", ".join(place(mark.time, mark.commit) for mark in points[:_NAMED])
-        more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
-        lines.append(f"{where}{more}: {problem}{'' if counts else ' (left out)'}")
+        where = first_of([place(mark.time, mark.commit) for mark in points], _NAMED)
+        lines.append(f"{where}: {problem}{'' if counts else ' (left out)'}")
     return lines
 
 

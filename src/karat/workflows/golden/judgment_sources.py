@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from karat.errors import InputError, UsageError, check_known
+from karat.reports.phrases.numbers import first_of
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
 from karat.store.sql.judgment_sources import given_in_karat
@@ -21,12 +22,11 @@ class SourceUnknown(InputError):
     """Raters of a file have names of models, and their source is not given."""
 
     def __init__(self, raters: Sequence[str], file: str) -> None:
-        names = ", ".join(map(repr, raters[:_SHOWN]))
-        more = f" and {len(raters) - _SHOWN:,} more" if len(raters) > _SHOWN else ""
+        names = first_of([repr(rater) for rater in raters], _SHOWN)
         reads = "reads like a model" if len(raters) == 1 else "read like models"
         one = raters[0]
         super().__init__(
-            f"the rater {names}{more} {reads}, and grades of models do not count as people's",
+            f"the rater {names} {reads}, and grades of models do not count as people's",
             file=file,
             fix=f"state the source: '{one}=llm' for a model, '{one}=human' for a person",
         )

@@ -10,7 +10,7 @@ import numpy as np
 from karat.measures import Measure
 from karat.measures.no_answer import MOST_POINTS, best_threshold
 from karat.measures.scores import Rules, Scores
-from karat.reports.phrases.numbers import DIGITS, counted, moves, percent
+from karat.reports.phrases.numbers import DIGITS, counted, first_of, moves, percent
 from karat.reports.phrases.sources import whose
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import mean
@@ -415,9 +415,8 @@ def _queries(count: int) -> str:
     return counted(count, "query", "queries")
 
 
-def _list(ids: Sequence[str], most: int = 5) -> str:
-    more = len(ids) - most
-    return ", ".join(ids[:most]) + (f" and {more:,} more" if more > 0 else "")
+def _list(ids: Sequence[str]) -> str:
+    return first_of(ids, 5)
 
 
 _MOVED = 0.005  # changes the second digit

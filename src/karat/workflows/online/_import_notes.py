@@ -56,8 +56,7 @@ def of_tallies(tallies: Sequence[Tally], whole: Tally, reading: Reading) -> Iter
         yield f"not imported as attributes: {_some(whole.left_out)}"
     empty = [tally.file for tally in tallies if not tally.rows]
     if empty:
-        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
-        yield f"empty files: {empty[0]}{more}"
+        yield f"empty files: {first_of(empty, 1)}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from karat.errors import InputError, UsageError
 from karat.formats import read_run
 from karat.formats.tables.source import shown
+from karat.reports.phrases.numbers import first_of
 from karat.store.sql import audit, comparisons, golden_sets, imports, queries, runs
 from karat.tables import Run
 from karat.tables.workspace import ComparisonRow, RunRow
@@ -178,13 +179,10 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
         rows = comparisons.comparisons(connection, opened.golden.id)
         needing = [comparison for comparison in rows if row.id in comparison.runs]
         if needing:
-            names = ", ".join(
-                f"{comparison.name!r} ({comparison.id})" for comparison in needing[:_SHOWN]
-            )
-            others = f" and {len(needing) - _SHOWN:,} more" if len(needing) > _SHOWN else ""
+            names = first_of([f"{each.name!r} ({each.id})" for each in needing], _SHOWN)
             subject = "comparisons need" if len(needing) > 1 else "a comparison needs"
             raise UsageError(
-                f"{subject} the run {current[1].name!r}: {names}{others}",
+                f"{subject} the run {current[1].name!r}: {names}",
                 fix=f"remove {'these' if len(needing) > 1 else 'it'} first",
             )
         file = file_of(opened, current[1])
